@@ -20,14 +20,6 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-// TestMain changes to the directory that paths in the files start from.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../../deploy/compose"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
-
 type compose struct {
 	Services map[string]service
 	Volumes  map[string]any
@@ -63,9 +55,11 @@ const (
 	production = "compose.production.yaml"
 )
 
-// load reads a file, with the example in place of its copy.
+// load reads a file, with the example in place of its copy, and changes to the directory that paths
+// in it start from.
 func load(t *testing.T, file string) (c compose) {
 	t.Helper()
+	t.Chdir(repo.Path(t, "deploy/compose"))
 	text := strings.ReplaceAll(repo.Read(t, "deploy/compose/"+file), "./production/", "./production.example/")
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
@@ -103,8 +97,9 @@ func TestFiles(t *testing.T) {
 					t.Errorf("%s: may write to %s", where, from)
 				}
 			}
-			if file == production && (!s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"})) {
-				t.Errorf("%s: is not restricted", where)
+			if file == production {
+				got := []any{s.ReadOnly, s.CapDrop, s.SecurityOpt}
+				simtest.AssertEqual(t, where+": restrictions", got, []any{true, []string{"ALL"}, []string{"no-new-privileges:true"}})
 			}
 		}
 	}
@@ -128,9 +123,17 @@ func TestImages(t *testing.T) {
 		}
 		simtest.AssertEqual(t, name, []any{s.Image, s.Build}, []any{want.Image, want.Build})
 	}
-	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(repo.Read(t, demo["history"].Build.Dockerfile), from) {
-		t.Errorf("the history is not loaded by %s", demo["prometheus"].Image)
+}
+
+// TestHistory checks that the history is loaded by the same Prometheus, with the recording rules.
+// TestLoadHistory of e2e loads one.
+func TestHistory(t *testing.T) {
+	services := load(t, demo).Services
+	history := services["history"]
+	if from := "\nFROM " + services["prometheus"].Image + "\n"; !strings.Contains(repo.Read(t, history.Build.Dockerfile), from) {
+		t.Errorf("the history is not loaded by %s", services["prometheus"].Image)
 	}
+	simtest.AssertEqual(t, "recording rules", history.local(history.Command[1]), "../../alerts/stock.rules.yml")
 }
 
 // assertServed checks that a service is there and that the port is the one it is shown under.
@@ -152,7 +155,7 @@ func TestWiring(t *testing.T) {
 		Alerting  struct{ Alertmanagers jobs }
 		Scrape    jobs `yaml:"scrape_configs"`
 	}
-	repo.ReadYAML(t, "prometheus.yml", &prometheus)
+	repo.ReadYAML(t, repo.Path(t, "deploy/compose/prometheus.yml"), &prometheus)
 	for _, file := range []string{demo, production} {
 		services := load(t, file).Services
 		for _, group := range append(prometheus.Scrape, prometheus.Alerting.Alertmanagers...) {
@@ -206,12 +209,4 @@ func TestProductionExporter(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestHistory checks that the history is loaded with the recording rules. TestLoadHistory of
-// e2e loads one.
-func TestHistory(t *testing.T) {
-	history := load(t, demo).Services["history"]
-	file := filepath.Join(repo.Path(t, "deploy/compose"), history.local(history.Command[1]))
-	simtest.AssertEqual(t, "recording rules", file, repo.Path(t, "alerts/stock.rules.yml"))
 }

@@ -2,7 +2,6 @@
 package mixin_test
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,82 +15,45 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-func TestMain(m *testing.M) { simtest.Main(m) }
-
-// mixin is what the mixin makes.
-type mixin struct {
-	Alerts, Rules struct{ Groups []group }
-	Dashboards    map[string]any
-}
-
-type group struct {
-	Name     string
-	Interval string
-	Rules    []rule
-}
-
-type rule struct {
-	Record, Alert, Expr string
-	For                 string
-	KeepFiringFor       string `yaml:"keep_firing_for" json:"keep_firing_for"`
-	Labels, Annotations map[string]string
-}
-
-// build builds the mixin.
-func build(t *testing.T) (m mixin) {
+// evaluate returns the JSON that a snippet makes which imports the mixin.
+func evaluate(t *testing.T, snippet string) string {
 	t.Helper()
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{repo.Path(t, "mixin")}})
-	text, err := vm.EvaluateAnonymousSnippet("test", "local m = import 'mixin.libsonnet';"+
-		"{ alerts: m.prometheusAlerts, rules: m.prometheusRules, dashboards: m.grafanaDashboards }")
+	text, err := vm.EvaluateAnonymousSnippet("test", snippet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	decode(t, text, &m)
-	return m
+	return text
 }
 
-func decode(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// committed returns the committed rules and dashboards as the mixin should have them.
-func committed(t *testing.T) mixin {
-	t.Helper()
-	m := mixin{Dashboards: map[string]any{}}
+func TestMixin(t *testing.T) {
+	alerts, rules, dashboards := []any{}, []any{}, map[string]any{}
 	for _, path := range repo.Glob(t, "alerts/*.rules.yml") {
-		var file struct{ Groups []group }
+		var file struct{ Groups []map[string]any }
 		repo.ReadYAML(t, path, &file)
 		for _, g := range file.Groups {
-			if g.Rules[0].Alert != "" {
-				m.Alerts.Groups = append(m.Alerts.Groups, g)
+			if first := g["rules"].([]any)[0].(map[string]any); first["alert"] != nil {
+				alerts = append(alerts, g)
 			} else {
-				m.Rules.Groups = append(m.Rules.Groups, g)
+				rules = append(rules, g)
 			}
 		}
 	}
 	for _, path := range repo.Glob(t, "dashboards/*.json") {
-		var d any
-		decode(t, repo.Read(t, "dashboards/"+filepath.Base(path)), &d)
-		m.Dashboards[filepath.Base(path)] = d
+		name := filepath.Base(path)
+		dashboards[name] = simtest.Decode(t, []byte(repo.Read(t, "dashboards/"+name)))
 	}
-	return m
+	got := evaluate(t, "local m = import 'mixin.libsonnet'; { alerts: m.prometheusAlerts, rules: m.prometheusRules, dashboards: m.grafanaDashboards }")
+	simtest.AssertEqual(t, "mixin", simtest.Decode(t, []byte(got)), map[string]any{
+		"alerts": map[string]any{"groups": alerts}, "rules": map[string]any{"groups": rules}, "dashboards": dashboards,
+	})
 }
-
-func TestMixin(t *testing.T) { simtest.AssertEqual(t, "mixin", build(t), committed(t)) }
 
 // TestOverride evaluates the example of README.md.
 func TestOverride(t *testing.T) {
 	block := regexp.MustCompile("(?s)```jsonnet\n(.+?)```").FindStringSubmatch(repo.Read(t, "mixin/README.md"))
-	vm := jsonnet.MakeVM()
-	vm.Importer(&jsonnet.FileImporter{JPaths: []string{repo.Path(t, "mixin")}})
-	text, err := vm.EvaluateAnonymousSnippet("README.md", strings.ReplaceAll(block[1], "github.com/server-rental-exporter/server_rental_exporter/mixin/", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := evaluate(t, strings.ReplaceAll(block[1], "github.com/server-rental-exporter/server_rental_exporter/mixin/", ""))
 	if !strings.Contains(text, `"for": "2h"`) || strings.Contains(text, `"alert": "ServerRentalPlanSoldOut"`) {
 		t.Error("the rules are not changed")
 	}

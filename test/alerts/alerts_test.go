@@ -146,40 +146,15 @@ func TestKeepFiring(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested asks for a unit test of each alert and severity in which it fires,
-// and one in which it is silent.
-func TestEveryAlertIsTested(t *testing.T) {
-	fires, silent := map[string]bool{}, map[string]bool{}
-	for _, f := range testFiles(t) {
-		for _, c := range f.Tests {
-			for _, a := range c.Alerts {
-				if a.Expected == nil || len(*a.Expected) == 0 {
-					silent[a.Alertname] = true
-					continue
-				}
-				for _, e := range *a.Expected {
-					fires[rule{Alert: a.Alertname, Labels: e.Labels}.String()] = true
-				}
-			}
-		}
-	}
-	for name, rules := range alerts(t) {
-		for _, r := range rules {
-			if !fires[r.String()] || !silent[name] {
-				t.Errorf("%s: no test in which it fires, or none in which it is silent", r)
-			}
-		}
-	}
-}
-
-// TestUnitTestsProveSomething refuses what promtool accepts: a case that names an unknown
-// alert, series or label or expects nothing, two cases of one name, an untested rule file.
-func TestUnitTestsProveSomething(t *testing.T) {
-	tested, seen := map[string]bool{}, map[string]bool{}
+// TestUnitTests asks for a unit test of each rule file, and of each alert and severity one in which
+// it fires and one in which it is silent. It refuses what promtool accepts: a case that names an
+// unknown alert, series or label or expects nothing, and two cases of one name.
+func TestUnitTests(t *testing.T) {
+	fires, silent, loaded, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	known, all := scrapedMetrics(), alerts(t)
 	for _, f := range testFiles(t) {
 		for _, r := range f.Rules {
-			tested[filepath.Base(r)] = true
+			loaded[filepath.Base(r)] = true
 		}
 		for _, c := range f.Tests {
 			where := filepath.Base(f.path) + ": " + c.Name
@@ -190,6 +165,11 @@ func TestUnitTestsProveSomething(t *testing.T) {
 			for _, a := range c.Alerts {
 				if all[a.Alertname] == nil || a.Expected == nil {
 					t.Errorf("%s: %q at %s: no such alert, or no exp_alerts", where, a.Alertname, a.Time)
+					continue
+				}
+				silent[a.Alertname] = silent[a.Alertname] || len(*a.Expected) == 0
+				for _, e := range *a.Expected {
+					fires[rule{Alert: a.Alertname, Labels: e.Labels}.String()] = true
 				}
 			}
 			for _, in := range c.Input { // without instance, it would not show that an alert has that label
@@ -199,8 +179,15 @@ func TestUnitTestsProveSomething(t *testing.T) {
 			}
 		}
 	}
+	for name, rules := range all {
+		for _, r := range rules {
+			if !fires[r.String()] || !silent[name] {
+				t.Errorf("%s: no test in which it fires, or none in which it is silent", r)
+			}
+		}
+	}
 	for _, f := range ruleFiles(t) {
-		if !tested[filepath.Base(f.path)] {
+		if !loaded[filepath.Base(f.path)] {
 			t.Errorf("%s: no test loads it", f.path)
 		}
 	}

@@ -87,6 +87,5 @@ type alertCase struct {
 }
 
 type expectedAlert struct {
-	Labels      map[string]string `yaml:"exp_labels"`
-	Annotations map[string]string `yaml:"exp_annotations"`
+	Labels map[string]string `yaml:"exp_labels"`
 }

@@ -19,7 +19,6 @@ import (
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/grafana"
-	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
 )
@@ -248,10 +247,7 @@ func checkSelector(t *testing.T, where string, s promqltest.Selector, has sets.S
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
 	all := grafana.Load(t)
-	documents, err := markdown.Read(repo.Path(t, "alerts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	headings := repo.Documents(t)["alerts/README.md"].Anchor
 	for uid, d := range all {
 		for _, l := range d.Links { // the menu
 			if l.Type != "dashboards" || !slices.Equal(l.Tags, []string{"server-rental"}) || !l.IncludeVars || !l.KeepTime {
@@ -270,7 +266,7 @@ func TestLinks(t *testing.T) {
 			case isDashboard:
 				checkKept(t, uid+": "+l.URL, strings.Split(query, "&"), d, to)
 			case strings.HasSuffix(l.URL, "${__value.raw}"): // the provider's page, or that of an alert
-			case !isRunbook || !documents["README.md"].Anchor[heading]:
+			case !isRunbook || !headings[heading]:
 				t.Errorf("%s: %s: leads to no dashboard and no heading of the runbooks", uid, l.URL)
 			}
 		}

@@ -11,46 +11,31 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
 )
 
-const root = "../.."
-
-func documents(t *testing.T) map[string]markdown.Document {
-	t.Helper()
-	all, err := markdown.Read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 10 {
-		t.Fatalf("only %d documents found", len(all))
-	}
-	return all
-}
-
 func TestLinks(t *testing.T) {
-	all := documents(t)
-	for _, doc := range all {
+	all := repo.Documents(t)
+	for path, doc := range all {
 		for _, link := range doc.Links {
 			u, err := url.Parse(link)
 			if err != nil {
-				t.Errorf("%s: link %s: %v", doc.Path, link, err)
+				t.Errorf("%s: link %s: %v", path, link, err)
 				continue
 			}
 			if u.Scheme != "" {
 				continue // of another site
 			}
-			target := doc.Path
+			target := path
 			if u.Path != "" {
-				target = filepath.ToSlash(filepath.Join(filepath.Dir(doc.Path), u.Path))
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(path), u.Path))
 			}
-			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s: link %s: no such file", doc.Path, link)
+			if _, err := os.Stat(repo.Path(t, target)); err != nil {
+				t.Errorf("%s: link %s: no such file", path, link)
 			}
 			if u.Fragment != "" && !all[target].Anchor[u.Fragment] {
-				t.Errorf("%s: link %s: %s has no such heading", doc.Path, link, target)
+				t.Errorf("%s: link %s: %s has no such heading", path, link, target)
 			}
 		}
 	}
@@ -61,16 +46,9 @@ func TestLinks(t *testing.T) {
 // nothing does ("not tested: reason").
 func TestCommands(t *testing.T) {
 	var source strings.Builder
-	if err := markdown.Walk(root, func(path string) error {
-		if strings.HasSuffix(path, "_test.go") {
-			source.WriteString(repo.Read(t, path))
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	repo.Walk(t, "_test.go", func(_, content string) { source.WriteString(content) })
 	ci := repo.Read(t, ".ci/run")
-	for _, doc := range documents(t) {
+	for path, doc := range repo.Documents(t) {
 		for _, block := range doc.Blocks {
 			if !slices.Contains([]string{"sh", "bash", "console"}, block.Language) {
 				continue
@@ -81,13 +59,13 @@ func TestCommands(t *testing.T) {
 			}
 			names, ok := strings.CutPrefix(block.Comment, "tested: ")
 			if !ok {
-				t.Errorf("%s: commands %q: no comment says how they are tested", doc.Path, first)
+				t.Errorf("%s: commands %q: no comment says how they are tested", path, first)
 				continue
 			}
 			for name := range strings.SplitSeq(names, ", ") {
 				isStep := strings.HasPrefix(name, "make ") && strings.Contains(ci, name)
 				if !isStep && !strings.Contains(source.String(), "\nfunc "+name+"(t *testing.T)") {
-					t.Errorf("%s: commands %q: neither a test nor a step of .ci/run: %s", doc.Path, first, name)
+					t.Errorf("%s: commands %q: neither a test nor a step of .ci/run: %s", path, first, name)
 				}
 			}
 		}
@@ -98,14 +76,14 @@ func TestCommands(t *testing.T) {
 // exporter has.
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
-	for _, doc := range documents(t) {
+	for path, doc := range repo.Documents(t) {
 		for _, block := range doc.Blocks {
 			if block.Language != "promql" {
 				continue
 			}
 			queries++
 			if _, err := known.Check(block.Text); err != nil {
-				t.Errorf("%s: %s: %v", doc.Path, block.Text, err)
+				t.Errorf("%s: %s: %v", path, block.Text, err)
 			}
 		}
 	}

@@ -197,19 +197,19 @@ func TestInhibition(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.cause), func(t *testing.T) {
 			t.Parallel()
-			url := "http://" + startAlertmanager(t, config, "--cluster.listen-address=") + "/api/v2/alerts"
+			address := startAlertmanager(t, config, "--cluster.listen-address=")
 			type alert struct {
 				Labels labels `json:"labels"`
 			}
 			body := simtest.Encode(t, []alert{{c.cause}, {c.inhibited}, {c.other}})
-			r, err := http.Post(url, "application/json", bytes.NewReader(body))
+			r, err := http.Post("http://"+address+"/api/v2/alerts", "application/json", bytes.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
 			simtest.AssertEqual(t, "status of the alerts", r.StatusCode, http.StatusOK)
 			_ = r.Body.Close()
 			eventuallyEqual(t, "inhibited", func() (got []alert) {
-				if err := json.Unmarshal([]byte(simtest.Get(t, url+"?active=false").Body), &got); err != nil {
+				if err := json.Unmarshal([]byte(simtest.Get(t, "http://"+address+"/api/v2/alerts?active=false").Body), &got); err != nil {
 					t.Fatal(err)
 				}
 				return got

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -41,12 +40,8 @@ var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
-	documents, err := markdown.Read(repo.Path(t, "."))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ran := 0
-	for path, doc := range documents {
+	for path, doc := range repo.Documents(t) {
 		dir := ""
 		for _, block := range doc.Blocks {
 			if !strings.Contains(block.Comment, t.Name()) {
@@ -95,7 +90,7 @@ type documented struct {
 	replace *strings.Replacer
 }
 
-func (d documented) run(block markdown.Block) {
+func (d documented) run(block repo.Block) {
 	d.t.Helper()
 	withoutWatches, _, _ := strings.Cut(rental, "watches:")
 	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches, "token": d.token} {

@@ -87,7 +87,13 @@ scrape_configs:
 	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions{account="main"} offset %s))`, time.Minute+scrapeInterval)
 	simtest.Eventually(t, "old scrapes of both exporters", func() bool { return s.value(old) == 2 })
 	api.Change(func(w *simulator.World) { happen(w, tokens["main"]) })
-	for _, expr := range happened(settled) {
+	for _, change := range []string{
+		`increase(server_rental_plan_restocks_total{plan="` + restockedPlan + `"}[5m] offset %s) > 0`,
+		`delta(server_rental_transactions_credit_usd{account="main", type="topup"}[5m] offset %s) > 0`,
+		`delta(server_rental_transactions_debit_usd{account="main", type="renewal"}[5m] offset %s) > 0`,
+		`server_rental_incidents_ongoing offset %s > 0`,
+	} {
+		expr := fmt.Sprintf(change, settled)
 		simtest.Eventually(t, expr+" in both exporters", func() bool { return len(s.query(expr)) == 2 })
 	}
 	// Subqueries with steps of a minute see nothing before a whole minute.
@@ -121,21 +127,6 @@ func happen(w *simulator.World, token string) {
 		next["amount"] = simulator.Object{"usd": amount}
 		a.Transactions = slices.Insert(a.Transactions, 0, next)
 	}
-}
-
-// happened returns queries whose results show that an exporter exported these changes, some
-// time before now.
-func happened(before time.Duration) []string {
-	var all []string
-	for _, query := range []string{
-		`increase(server_rental_plan_restocks_total{plan="` + restockedPlan + `"}[5m] offset %s) > 0`,
-		`delta(server_rental_transactions_credit_usd{account="main", type="topup"}[5m] offset %s) > 0`,
-		`delta(server_rental_transactions_debit_usd{account="main", type="renewal"}[5m] offset %s) > 0`,
-		`server_rental_incidents_ongoing offset %s > 0`,
-	} {
-		all = append(all, fmt.Sprintf(query, before))
-	}
-	return all
 }
 
 // seconds returns a time as Prometheus' API expects it.
@@ -190,7 +181,7 @@ func (s *dashboardStack) firstExporter() string {
 var needsMore = regexp.MustCompile(`:avg\d+d|state=~"\(\?i\)\.\*maintenance|ssh_keys_changed|_last_sellout_|configuration_last_restock|api_errors_total`)
 
 // checkQuery checks that a query returns data in some currency, and none of another
-// program.
+// program, with the labels that the legend names.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
 	selected := map[string]string{"job": "server_rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
@@ -198,17 +189,22 @@ func (s *dashboardStack) checkQuery(q grafana.Query) {
 	if needsMore.MatchString(q.Expr) {
 		return
 	}
-	data := false
+	var shown []series
 	for _, currency := range []string{"usd", "eur"} {
-		for _, one := range s.evaluate(q, currency, nil) {
-			data = data || one.finite
-			if one.labels["job"] == "other" || one.labels["instance"] == s.address {
-				s.t.Errorf("%s: shows another program's %v", q.Key, one.labels)
-			}
+		shown = append(shown, s.evaluate(q, currency, nil)...)
+	}
+	for _, one := range shown {
+		if one.labels["job"] == "other" || one.labels["instance"] == s.address {
+			s.t.Errorf("%s: shows another program's %v", q.Key, one.labels)
 		}
 	}
-	if !data {
+	if !slices.ContainsFunc(shown, func(one series) bool { return one.finite }) {
 		s.t.Errorf("%s: no data\n%s", q.Key, q.Expr)
+	}
+	for _, name := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
+		if !slices.ContainsFunc(shown, func(one series) bool { return one.labels[name[1]] != "" }) {
+			s.t.Errorf("%s: the legend names %s, which the result does not have", q.Key, name[1])
+		}
 	}
 }
 

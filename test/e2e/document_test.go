@@ -15,7 +15,6 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -44,12 +43,8 @@ func TestNotificationsDocument(t *testing.T) {
 		simtest.WriteFile(t, filepath.Join(dir, name), d.replace.Replace(text))
 	}
 	d.output("cp " + simtest.Binary(t) + " .")
-	documents, err := markdown.Read(repo.Path(t, "."))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var server *simtest.Process // that was started last: Prometheus
-	for _, block := range documents["docs/notifications.md"].Blocks {
+	for _, block := range repo.Documents(t)["docs/notifications.md"].Blocks {
 		name, isFile := strings.CutPrefix(strings.SplitN(block.Text, "\n", 2)[0], "# ")
 		command := d.replace.Replace(block.Text)
 		address := listens.FindStringSubmatch(command)

@@ -97,18 +97,18 @@ type prometheus struct {
 
 // startPrometheus starts Prometheus with a configuration in which SELF is its own
 // address.
-func startPrometheus(t testing.TB, config string, flags ...string) *prometheus {
+func startPrometheus(t testing.TB, config string) *prometheus {
 	t.Helper()
-	return startPrometheusIn(t, t.TempDir(), config, flags...)
+	return startPrometheusIn(t, t.TempDir(), config)
 }
 
 // startPrometheusIn is startPrometheus with the data of a directory.
-func startPrometheusIn(t testing.TB, dir, config string, flags ...string) *prometheus {
+func startPrometheusIn(t testing.TB, dir, config string) *prometheus {
 	t.Helper()
 	address := simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
-	flags = append(flags, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
-	return &prometheus{start(t, address, repo.Program(t, "prometheus"), flags...), t, address}
+	p := start(t, address, repo.Program(t, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
+	return &prometheus{p, t, address}
 }
 
 // api requests a path of Prometheus' API and decodes the data of the response.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -22,11 +21,7 @@ func TestLoadHistory(t *testing.T) {
 	t.Parallel()
 	repo.Program(t, "promtool")
 	end := time.Now().Add(-time.Hour).Truncate(3 * time.Minute).Add(time.Minute) // between two samples
-	documents, err := markdown.Read(repo.Path(t, "deploy/compose"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := slices.DeleteFunc(documents["README.md"].Blocks, func(b markdown.Block) bool { return !strings.Contains(b.Comment, t.Name()) })
+	blocks := slices.DeleteFunc(repo.Documents(t)["deploy/compose/README.md"].Blocks, func(b repo.Block) bool { return !strings.Contains(b.Comment, t.Name()) })
 	if len(blocks) != 1 {
 		t.Fatalf("%d blocks of commands name this test, want 1", len(blocks))
 	}

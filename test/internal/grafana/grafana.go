@@ -29,9 +29,9 @@ type Datasource struct{ Type, UID string }
 
 // Link leads to a dashboard, to several with a tag, or elsewhere.
 type Link struct {
-	Type, Title, URL                  string
-	Tags                              []string
-	AsDropdown, IncludeVars, KeepTime bool
+	Type, URL             string
+	Tags                  []string
+	IncludeVars, KeepTime bool
 }
 
 // Variable is what a user chooses.
@@ -58,12 +58,9 @@ type Panel struct {
 	Datasource               Datasource
 	Targets                  []Target
 	Links                    []Link
-	GridPos                  struct{ X, Y, W, H int }
 	Panels                   []Panel // of a collapsed row
 	FieldConfig              struct {
-		Defaults struct {
-			Unit, NoValue string
-		}
+		Defaults  struct{ Unit, NoValue string }
 		Overrides []struct{ Properties []Property }
 	}
 	Transformations []Transformation

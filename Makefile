@@ -18,7 +18,7 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-deploy race tools e2e lint format bench update golden recipe-check pictures browser-test image image-test packages packages-test \
+.PHONY: help build test test-short test-deploy race tools e2e lint format bench update golden recipe-check picture browser-test image image-test packages packages-test \
   sbom release-notes release-check release helm-package clean
 
 help: ## list the targets
@@ -83,11 +83,9 @@ golden: ## rewrite the golden and generated files that need nothing but Go
 recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
 	test/recipe/check.sh
 
-pictures: SCREENSHOT = chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars file://$(CURDIR)/web/testdata/overview.html
-
-pictures: ## make the pictures of the landing page from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
-	$(SCREENSHOT) --window-size=1280,1500 --blink-settings=preferredColorScheme=1 --screenshot=docs/pictures/overview-1280-light.png
-	$(SCREENSHOT) --window-size=420,1500 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/overview-420-dark.png
+picture: ## make the picture of the landing page from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
+	chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 --window-size=1280,1500 \
+	  --screenshot=docs/pictures/overview.png file://$(CURDIR)/web/testdata/overview.html
 
 browser-test: ## test the landing page in a browser (Node, npm; Debian: chromium-headless-shell)
 	cd web/browser && npm ci --silent && npm run --silent test

@@ -22,8 +22,34 @@ dpkg-deb --fsys-tarfile $dir/*_arm64.deb | tar -xO ./usr/bin/server_rental_expor
 { rpm2cpio $dir/*.aarch64.rpm || true; } | cpio --quiet --to-stdout -i /usr/bin/server_rental_exporter | machine 00b7
 
 step "contents of the rpm"
+contents=$(
+  for file in docs/*.md alerts/README.md; do echo "/usr/share/doc/server-rental-exporter/$file"; done
+  for file in example.yml alertmanager.example.yml alertmanager-0.34.example.yml templates/server_rental.tmpl; do
+    echo "/usr/share/doc/server-rental-exporter/examples/$file"
+  done
+  for file in alerts/*.rules.yml; do echo "/usr/share/server_rental_exporter/rules/${file##*/}"; done
+  for file in dashboards/*.json; do echo "/usr/share/server_rental_exporter/dashboards/${file##*/}"; done
+  cat <<END
+/etc/server_rental_exporter
+/etc/server_rental_exporter/config.yml
+/etc/server_rental_exporter/tokens
+/etc/sysconfig/server_rental_exporter
+/usr/bin/server_rental_exporter
+/usr/lib/systemd/system/server_rental_exporter.service
+/usr/lib/systemd/system/server_rental_exporter.socket
+/usr/share/bash-completion/completions/server_rental_exporter
+/usr/share/doc/server-rental-exporter/changelog.gz
+/usr/share/licenses/server-rental-exporter/LICENSE
+/usr/share/licenses/server-rental-exporter/THIRD_PARTY_LICENSES
+/usr/share/man/man1/server_rental_exporter.1.gz
+/usr/share/server_rental_exporter
+/usr/share/server_rental_exporter/dashboards
+/usr/share/server_rental_exporter/rules
+/usr/share/zsh/site-functions/_server_rental_exporter
+END
+)
 for package in "$dir"/*.rpm; do
-  diff packaging/test/rpm-contents.txt <(rpm --query --list --package "$package")
+  diff <(sort <<<"$contents") <(rpm --query --list --package "$package" | sort)
   rpm --query --configfiles --package "$package" | diff <(printf '%s\n' /etc/server_rental_exporter/config.yml /etc/sysconfig/server_rental_exporter) -
 done
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The service is neither enabled nor started: it needs a base URL first.
+# The service is neither enabled nor started: it needs a base URL first. These scripts serve both
+# packages: dpkg gives them an action, rpm the number of versions that are installed then.
 set -e
 
-units="server_rental_exporter.service server_rental_exporter.socket"
-
-if [ "$1" = configure ] || [ "$1" = abort-upgrade ] || [ "$1" = abort-deconfigure ] || [ "$1" = abort-remove ]; then
-	for unit in $units; do
+case $1 in
+configure | abort-upgrade | abort-deconfigure | abort-remove)
+	for unit in server_rental_exporter.service server_rental_exporter.socket; do
 		if deb-systemd-helper debian-installed "$unit"; then
 			deb-systemd-helper unmask "$unit" >/dev/null || true
 			if deb-systemd-helper --quiet was-enabled "$unit"; then
@@ -21,4 +21,6 @@ if [ "$1" = configure ] || [ "$1" = abort-upgrade ] || [ "$1" = abort-deconfigur
 			deb-systemd-invoke try-restart server_rental_exporter.service >/dev/null || true
 		fi
 	fi
-fi
+	;;
+1) systemctl --no-reload preset server_rental_exporter.service server_rental_exporter.socket >/dev/null 2>&1 || true ;;
+esac

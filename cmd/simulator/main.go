@@ -79,7 +79,7 @@ func serve(handlers map[string]http.Handler) error {
 
 func historyCommand(app *kingpin.Application) {
 	c := app.Command("history", "Write the metrics of the past days as OpenMetrics.")
-	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
+	days := c.Flag("days", "Number of days.").Default("30").Int()
 	end := c.Flag("end", "End of the history, as a Unix timestamp (default: now).").Default(strconv.FormatInt(time.Now().Unix(), 10)).Int64()
 	c.Action(func(*kingpin.ParseContext) error {
 		return history.Write(os.Stdout, history.Options{

@@ -28,16 +28,13 @@ const interval = 3 * time.Minute
 // Options says which history is generated. Its samples depend on nothing else.
 type Options struct {
 	End      time.Time         // of the history; the last moment is at most an interval before
-	Length   time.Duration     // at most 90 days
+	Length   time.Duration     // at most a year
 	Accounts map[string]string // names by token
 	Watches  []collector.Watch
 }
 
 // Write generates a history and writes it.
 func Write(w io.Writer, o Options) error {
-	if o.Length <= 0 || o.Length > 90*24*time.Hour {
-		return fmt.Errorf("length %v: must be more than 0 and at most 90 days", o.Length)
-	}
 	start, out := o.End.Add(-o.Length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, o.End, o.Accounts)
 	m := moment{Options: o, Simulator: simulator.New(simulator.Options{}), histories: map[string]collector.History{}}

@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -110,12 +109,4 @@ func continued(e simtest.Exposition) map[string]float64 {
 		}
 	}
 	return data
-}
-
-func TestWriteRejects(t *testing.T) {
-	for _, length := range []time.Duration{0, -time.Hour, 2161 * time.Hour} {
-		if err := Write(io.Discard, Options{End: end, Length: length}); err == nil || !strings.Contains(err.Error(), "at most 90 days") {
-			t.Errorf("%v: got %v", length, err)
-		}
-	}
 }

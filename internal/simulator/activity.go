@@ -9,14 +9,10 @@ import (
 	"time"
 )
 
-// maxTopups is the number of top-ups that Run keeps, enough for weeks. It drops older ones,
-// which a real provider never does.
-const maxTopups = 2_000
-
 // Run simulates activity until ctx ends: plans sell out and return, prices
 // change slightly, balances are spent and topped up, servers renew, components
 // degrade and recover. Events follow each other within seconds to minutes, in
-// the same order in every run. The length of all lists is limited.
+// the same order in every run.
 func (s *Simulator) Run(ctx context.Context) {
 	c := newCatalog()
 	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: c.Plans, saved: c.Configurations[0]}
@@ -131,7 +127,6 @@ func (a *activity) topups(w *World, now time.Time) {
 		}
 		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), 25_00*(1+a.rand.IntN(6)), coins()[a.rand.IntN(2)], now)
 		account.Topups = slices.Insert(account.Topups, 0, t)
-		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
 	})
 }
 

@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// maxTransactions is the number of transactions that an account keeps. A real provider
-// never drops older ones.
-const maxTransactions = 10_000
-
 // addTransaction adds a transaction to the account and changes its balance. The
 // amount is in cents; topup is the id of its top-up, or nil.
 func (a *Account) addTransaction(kind string, amount int, description string, topup any, now time.Time) {
@@ -20,7 +16,6 @@ func (a *Account) addTransaction(kind string, amount int, description string, to
 		id = int(number(a.Transactions[0], "id")) + 1
 	}
 	a.Transactions = slices.Insert(a.Transactions, 0, transaction(id, kind, amount, balance, description, topup, now))
-	a.Transactions = a.Transactions[:min(len(a.Transactions), maxTransactions)]
 }
 
 func (a *Account) balance() int { return cents(a.Account, "balance", "usd") }

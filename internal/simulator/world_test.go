@@ -19,23 +19,14 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// What Run keeps of an account.
-const (
-	maxTopups       = 2_000
-	maxTransactions = 10_000
-)
-
-// TestActivity lets a day pass: every state occurs, balances follow from transactions, and
-// lists that are full do not grow.
+// TestActivity lets a day pass: every state occurs, and balances follow from transactions.
 func TestActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := simulator.New(simulator.Options{}), map[string]bool{}
 		s.Change(func(w *simulator.World) {
-			full := simulator.ExampleAccount("full", time.Now())
-			full.Topups = simulator.Topups(maxTopups, time.Now())
-			full.Transactions = simulator.Transactions(maxTransactions, time.Now())
-			simulator.Put(full.Account, simulator.At(full.Transactions[0], "balance_after", "usd"), "balance", "usd")
-			w.Accounts = map[string]*simulator.Account{"one": full, "two": simulator.ExampleAccount("main", time.Now())}
+			for _, name := range []string{"one", "two"} {
+				w.Accounts[name] = simulator.ExampleAccount(name, time.Now())
+			}
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		go s.Run(ctx)
@@ -92,9 +83,6 @@ func checkLedger(t *testing.T, name string, a *simulator.Account) {
 		}
 		ids[transaction["id"]] = true
 		balance -= cents(transaction, "amount")
-	}
-	if len(a.Topups) > maxTopups || len(a.Transactions) > maxTransactions {
-		t.Errorf("%s: %d top-ups and %d transactions", name, len(a.Topups), len(a.Transactions))
 	}
 }
 

@@ -73,28 +73,6 @@ func TestFundedUntil(t *testing.T) {
 	}
 }
 
-func TestRenewalDays(t *testing.T) {
-	for _, c := range []struct {
-		day, today, until string
-		want              []string
-	}{
-		{"2026-03-29", "2026-03-15", "2026-03-29", []string{"2026-03-29"}},
-		{"2026-03-30", "2026-03-15", "2026-03-29", nil},
-		{"2026-03-15", "2026-03-15", "2026-03-29", []string{"2026-03-15"}},
-		{"2026-02-20", "2026-03-15", "2026-03-29", []string{"2026-02-20", "2026-03-20"}},
-		{"2025-01-20", "2026-03-15", "2026-03-29", []string{"2025-01-20", "2026-03-20"}},
-		{"2026-01-31", "2026-02-28", "2026-03-14", []string{"2026-01-31"}},
-		{"2026-01-31", "2026-01-15", "2026-04-30", []string{"2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30"}},
-		{"2025-12-31", "2026-02-28", "2026-04-29", []string{"2025-12-31", "2026-03-31"}},
-	} {
-		var got []string
-		for _, at := range RenewalDays(day(t, c.day), day(t, c.today), day(t, c.until)) {
-			got = append(got, at.Format(time.DateOnly))
-		}
-		simtest.AssertEqual(t, fmt.Sprint(c.day, " seen on ", c.today), got, c.want)
-	}
-}
-
 // independentDays returns the days from 1970 to until on which a server renews: it looks at each
 // day by itself, and compares calendars only.
 func independentDays(next, today, until time.Time) (days []time.Time) {

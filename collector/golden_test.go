@@ -3,7 +3,6 @@ package collector
 import (
 	"bytes"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -70,8 +68,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 			}
 			body = documented(t, input)
 		}
-		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }}
-		snap, err := newFetcher(t, input)(t.Context(), api)
+		snap, err := newBodyTest(t, input, body).fetch()
 		known.Add(snap.Data, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue

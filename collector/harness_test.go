@@ -3,8 +3,11 @@ package collector
 import (
 	"bytes"
 	"context"
+	"io"
+	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +17,42 @@ import (
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
+
+// fetchTest fetches a resource of the account main, again and again. It is its own
+// rentalapi.Getter, whose responses come at once.
+type fetchTest struct {
+	*simulator.Simulator
+	t            testing.TB
+	account, lab *simulator.Account // of the tokens MainToken and LabToken; tests may change them between two requests
+	token        string
+	response     rentalapi.Response
+	body         func(query url.Values) []byte // if not nil, instead of the provider's
+	before       func(query url.Values) error  // if not nil, called before each request, which fails with its error
+	requests     []string                      // status and page of each in the last fetch
+	fetcher      Fetcher
+	history      History // up to the last fetch
+}
+
+// newFetchTest returns a test whose responses come from a simulated provider.
+func newFetchTest(t testing.TB, r Resource) *fetchTest {
+	f := newBodyTest(t, r, nil)
+	f.Simulator, f.body = simulator.New(simulator.Options{}), nil
+	f.Change(func(w *simulator.World) {
+		w.Accounts = map[string]*simulator.Account{simtest.MainToken: f.account, simtest.LabToken: f.lab}
+	})
+	return f
+}
+
+// newBodyTest returns a test whose responses all have the same body.
+func newBodyTest(t testing.TB, r Resource, body []byte) *fetchTest {
+	f := &fetchTest{t: t, account: &simulator.Account{}, lab: &simulator.Account{}, token: simtest.MainToken}
+	f.body, f.response.Received = func(url.Values) []byte { return body }, today
+	f.fetcher = Fetcher{Resource: &r, Account: accountOf(r), API: f}
+	return f
+}
 
 // accountOf returns the account of a resource, empty for public ones.
 func accountOf(r Resource) string {
@@ -25,38 +62,67 @@ func accountOf(r Resource) string {
 	return ""
 }
 
-// fetched is a snapshot, with the metrics of the history up to it.
-type fetched struct {
-	Snapshot
-	history History
-}
-
-// newFetcher returns a function that fetches a resource of the provider that it is given, again
-// and again. A panic, such as that of a sample without a value for each label, fails the test
-// and not all others.
-func newFetcher(t testing.TB, r Resource) func(context.Context, rentalapi.Getter) (fetched, error) {
-	f, history := Fetcher{Resource: &r, Account: accountOf(r)}, History{}
-	return func(ctx context.Context, api rentalapi.Getter) (fetched, error) {
-		defer func() {
-			if p := recover(); p != nil {
-				t.Fatalf("%s: %v", r.Name, p)
-			}
-		}()
-		f.API = api
-		s, err := f.Fetch(ctx)
-		if err == nil {
-			history = history.Step(&r, f.Account, s, s.Made)
-			s.Metrics = slices.Concat(s.Metrics, history.Metrics)
+// Get implements rentalapi.Getter.
+func (f *fetchTest) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
+	if f.before != nil {
+		if err := f.before(query); err != nil {
+			return rentalapi.Response{}, err
 		}
-		return fetched{s, history}, err
 	}
+	copy(f.response.Token[:], f.token)
+	if f.body != nil {
+		return f.response, read(bytes.NewReader(f.body(query)))
+	}
+	return f.response, read(strings.NewReader(f.Body(path+"?"+query.Encode(), f.token)))
 }
 
-// fetchBody fetches a resource from a provider whose responses all have the same body.
-func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
-	t.Helper()
-	f, err := newFetcher(t, r)(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
-	return f.Snapshot, err
+// fetch returns the snapshot of a fetch, with the metrics of the history up to it. A panic, such
+// as that of a sample without a value for each label, fails the test and not all others.
+func (f *fetchTest) fetch() (Snapshot, error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.t.Fatalf("%s: %v", f.fetcher.Resource.Name, p)
+		}
+	}()
+	f.requests = nil
+	s, err := f.fetcher.Fetch(f.t.Context())
+	if err == nil {
+		f.history = f.history.Step(f.fetcher.Resource, f.fetcher.Account, s, s.Made)
+		s.Metrics = slices.Concat(s.Metrics, f.history.Metrics)
+	}
+	return s, err
+}
+
+// mustFetch is fetch if there must be no error.
+func (f *fetchTest) mustFetch() Snapshot {
+	f.t.Helper()
+	s, err := f.fetch()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// asked returns the requests of the last fetch.
+func (f *fetchTest) asked() string { return strings.Join(f.requests, ", ") }
+
+// assertFetch fetches and compares the requests, the series of the families that are
+// wanted, and the number of invalid items.
+func (f *fetchTest) assertFetch(what, requests string, want map[string]float64, invalid int) (s Snapshot) {
+	f.t.Helper()
+	s = f.mustFetch()
+	family := func(series string) string { name, _, _ := strings.Cut(series, "{"); return name }
+	families := map[string]bool{}
+	for series := range want {
+		families[family(series)] = true
+	}
+	got := exposed(f.t, s.Metrics)
+	maps.DeleteFunc(got, func(series string, _ float64) bool { return !families[family(series)] })
+	simtest.AssertEqual(f.t, what+": requests", f.asked(), requests)
+	simtest.AssertEqual(f.t, what+": series", got, want)
+	simtest.AssertEqual(f.t, what+": invalid items", s.Invalid.Items, invalid)
+	return s
 }
 
 // textOf returns metrics in the text format.

@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,7 @@ func plansOf(t *testing.T, c catalog, at time.Time) Snapshot {
 	if c == nil {
 		c = catalog{}
 	}
-	s, err := fetchBody(t, plans(), simtest.Encode(t, simulator.Object{"data": c}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": c})).mustFetch()
 	s.Made = at
 	return s
 }
@@ -142,15 +140,12 @@ func TestHistoryOfAnotherToken(t *testing.T) {
 	saved := func(stock bool) []simulator.Object {
 		return []simulator.Object{{"id": "cfg_1", "plan": "p", "location": "fra", "in_stock": stock}}
 	}
-	f.account.Configurations, f.accounts[simtest.LabToken].Configurations = saved(false), saved(true)
+	f.account.Configurations, f.lab.Configurations = saved(false), saved(true)
 	for _, token := range []string{simtest.MainToken, simtest.LabToken, simtest.LabToken} {
 		f.token = token
-		s, err := f.do(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		restocks := exposed(t, s.history.Metrics)[simtest.Series(configurationStock.restocks.Name, "account", "main", "configuration", "cfg_1", "location", "fra", "plan", "p")]
-		simtest.AssertEqual(t, "events and restocks", []any{eventTexts(s.history.Events), restocks}, []any{[]string{}, 0.0})
+		f.mustFetch()
+		restocks := exposed(t, f.history.Metrics)[simtest.Series(configurationStock.restocks.Name, "account", "main", "configuration", "cfg_1", "location", "fra", "plan", "p")]
+		simtest.AssertEqual(t, "events and restocks", []any{eventTexts(f.history.Events), restocks}, []any{[]string{}, 0.0})
 	}
 }
 
@@ -164,28 +159,22 @@ func TestSoldOut(t *testing.T) {
 		stock    any
 	}{{"fra", nil}, {"fra", true}, {"fra", nil}, {"fra", false}, {"fra", nil}, {"nyc", nil}, {"nyc", true}} {
 		f.account.Configurations = []simulator.Object{{"id": "cfg_1", "plan": "p", "location": c.location, "in_stock": c.stock}}
-		s, err := f.do(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, s.history.SoldOut)
+		f.mustFetch()
+		got = append(got, f.history.SoldOut)
 	}
 	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false, false})
 }
 
 // TestMissingComponents has responses, half an hour apart, of which some lack a component.
 func TestMissingComponents(t *testing.T) {
-	api := newFakeAPI()
-	fetch := newFetcher(t, status())
+	f := newBodyTest(t, status(), nil)
 	var got [][]Component
 	for _, components := range []simulator.Object{{"ipmi": "outage", "network": "operational"}, {"network": "operational"}, {"network": "operational"}} {
 		body := simtest.Encode(t, simulator.Object{"data": simulator.Object{"locations": simulator.Object{"fra": simulator.Object{"components": components}}}})
-		s, err := fetch(t.Context(), &fakeAPI{response: api.response, body: func(url.Values) []byte { return body }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, s.history.Missing)
-		api.response.Received = api.response.Received.Add(30 * time.Minute)
+		f.body = func(url.Values) []byte { return body }
+		f.mustFetch()
+		got = append(got, f.history.Missing)
+		f.response.Received = f.response.Received.Add(30 * time.Minute)
 	}
 	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil})
 }
@@ -196,11 +185,8 @@ func TestServerReturns(t *testing.T) {
 	one, two := simulator.Object{"id": "srv_1", "status": "active"}, simulator.Object{"id": "srv_2", "status": "active"}
 	for i, want := range [][]string{{}, {"server removed: server=srv_2 hostname="}, {"server added: server=srv_2 hostname="}} {
 		f.account.Servers = [][]simulator.Object{{one, two}, {one}, {one, two}}[i]
-		s, err := f.do(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		simtest.AssertEqual(t, "events", eventTexts(s.history.Events), want)
+		f.mustFetch()
+		simtest.AssertEqual(t, "events", eventTexts(f.history.Events), want)
 	}
 }
 
@@ -228,14 +214,75 @@ func TestSSHKeysChanged(t *testing.T) {
 	} {
 		f.account.SSHKeys = c.keys
 		f.response = rentalapi.Response{Received: today.Add(time.Duration(i) * time.Second)}
-		s, err := f.do(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed, found := exposed(t, s.Metrics)[simtest.Series(sshKeysChanged.Name, "account", "main")]
+		f.mustFetch()
+		changed, found := exposed(t, f.history.Metrics)[simtest.Series(sshKeysChanged.Name, "account", "main")]
 		if !found {
 			changed = float64(today.Unix()) - 1
 		}
-		simtest.AssertEqual(t, fmt.Sprint("response ", i), []any{eventTexts(s.history.Events), changed - float64(today.Unix())}, []any{c.events, c.changed})
+		simtest.AssertEqual(t, fmt.Sprint("response ", i), []any{eventTexts(f.history.Events), changed - float64(today.Unix())}, []any{c.events, c.changed})
+	}
+}
+
+// eventTexts returns events as they are logged.
+func eventTexts(events []Event) []string {
+	texts := []string{}
+	for _, e := range events {
+		text := e.Message + ":"
+		for _, key := range e.Keys {
+			text += fmt.Sprintf(" %s=%s", key[0], key[1])
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestEvents changes the provider's data between two responses: there are events after the
+// change only.
+func TestEvents(t *testing.T) {
+	account := func(w *simulator.World) *simulator.Account { return w.Accounts[simtest.MainToken] }
+	for _, c := range []struct {
+		resource string
+		change   func(w *simulator.World)
+		want     []string
+	}{
+		{"plans", func(w *simulator.World) { w.SetStock("epyc-9654", "fra", true) }, []string{"plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"}},
+		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], false, "availability", "in_stock") }, []string{"plan sold out: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
+		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], 50.5, "price", "monthly", "usd") }, []string{"plan price changed: plan=xeon-e-2236 name=Xeon E-2236 before=59.9 after=50.5"}},
+		{"plans", func(w *simulator.World) { w.Plans = w.Plans[1:] }, []string{"plan removed: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
+		{"plans", func(w *simulator.World) {
+			w.Plans = append(w.Plans, simulator.Object{"id": "new", "name": "New", "availability": simulator.Object{"in_stock": true}})
+		}, []string{"plan added: plan=new name=New usd_per_month="}},
+		{"status", func(w *simulator.World) {
+			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
+		}, []string{"component state changed: location=fra component=network before=operational after=degraded"}},
+		{"configurations", func(w *simulator.World) { account(w).Configurations[0]["in_stock"] = false }, []string{"configuration sold out: configuration=cfg_1 plan=ryzen-9-9950x location=fra"}},
+		{"configurations", func(w *simulator.World) { account(w).Configurations[1]["in_stock"] = true }, []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
+		{"servers", func(w *simulator.World) { account(w).Servers = account(w).Servers[1:] }, []string{"server removed: server=srv_1 hostname=one"}},
+		{"servers", func(w *simulator.World) {
+			account(w).Servers = append(account(w).Servers, simulator.Object{"id": "srv_3", "status": "active", "ipv4": "192.0.2.3"})
+		}, []string{"server added: server=srv_3 hostname="}},
+		{"servers", func(w *simulator.World) { account(w).Servers[0]["status"] = "suspended" }, []string{"server status changed: server=srv_1 hostname=one before=active after=suspended"}},
+		{"topups", func(w *simulator.World) { account(w).Topups[0]["status"] = "paid" }, []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=paid"}},
+		{"topups", func(w *simulator.World) {
+			account(w).Topups = append([]simulator.Object{oneTopup("tu_2", "pending")}, account(w).Topups...)
+		}, []string{}},
+	} {
+		t.Run(c.resource, func(t *testing.T) {
+			f := newFetchTest(t, Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Name == c.resource })])
+			f.account.Servers = []simulator.Object{{"id": "srv_1", "hostname": "one", "status": "active"}, {"id": "srv_2", "hostname": "two", "status": "active"}}
+			f.account.Topups = append([]simulator.Object{oneTopup("tu_1", "pending")}, simulator.Topups(200, today)...)
+			f.account.Configurations = []simulator.Object{
+				{"id": "cfg_1", "plan": "ryzen-9-9950x", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
+			}
+			fetch := func() []string {
+				f.mustFetch()
+				return eventTexts(f.history.Events)
+			}
+			simtest.AssertEqual(t, "first sight", fetch(), []string{})
+			simtest.AssertEqual(t, "no change", fetch(), []string{})
+			f.Change(c.change)
+			simtest.AssertEqual(t, "change", fetch(), c.want)
+			simtest.AssertEqual(t, "afterwards", fetch(), []string{})
+		})
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -28,7 +30,7 @@ func TestInvalidFields(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			document := documented(t, r)
-			snap, err := fetchBody(t, r, document)
+			snap, err := newBodyTest(t, r, document).fetch()
 			simtest.AssertEqual(t, "documented response: error and invalid items", []any{err, snap.Invalid.Items}, []any{nil, 0})
 			base, shown := exposed(t, snap.Metrics), map[string]bool{}
 			items, isList := simtest.Decode(t, document)["data"].([]any)
@@ -134,7 +136,7 @@ func wrongValues(value any) []any {
 func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, name string) (isRead, changed bool) {
 	t.Helper()
 	what := fmt.Sprintf("%s: %s in %s", id, name, body)
-	snap, err := fetchBody(t, r, body)
+	snap, err := newBodyTest(t, r, body).fetch()
 	switch {
 	case errors.Is(err, rentalapi.ErrIncomplete) && strings.Contains(err.Error(), "data."+name+":"):
 		return true, true // the response cannot be used without this field
@@ -178,7 +180,7 @@ func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, 
 	}
 	assert := func(what string) {
 		t.Helper()
-		snap, err := fetchBody(t, r, simtest.Encode(t, body))
+		snap, err := newBodyTest(t, r, simtest.Encode(t, body)).fetch()
 		if got := snap.Invalid.Items; got != want && !errors.Is(err, rentalapi.ErrIncomplete) {
 			t.Errorf("%s %s: got %d invalid items, want %d: %+v", field, what, got, want, snap.Invalid)
 		}
@@ -200,4 +202,44 @@ func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, 
 		want = 0
 	}
 	assert("missing")
+}
+
+// FuzzItems gives each resource arbitrary bytes. A fetch ends with an error
+// or with metrics of the resource that can be gathered.
+func FuzzItems(f *testing.F) {
+	index := map[string]uint8{}
+	for i, r := range Resources() {
+		index[r.Name] = uint8(i)
+		f.Add(uint8(i), []byte(`{"data":[{"id":"a"},{"id":"a"},{"id":1}],"meta":{"total":3,"pages":2}}`))
+		f.Add(uint8(i), []byte(`{"data":{"id":"a","locations":{"a":{"components":{"b":"c"}}}},"meta":null}`))
+	}
+	files, err := filepath.Glob("testdata/*/*.golden")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		f.Add(index[filepath.Base(filepath.Dir(file))], responseOf(f, file))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		r := Resources()[int(which)%len(Resources())]
+		snap, err := newBodyTest(t, r, body).fetch()
+		if err != nil {
+			simtest.AssertNoSecrets(t, "error", err.Error())
+			if len(snap.Metrics) > 0 || snap.Data != (Data{}) {
+				t.Errorf("%s: data and the error %v", r.Name, err)
+			}
+		}
+		for series := range exposed(t, snap.Metrics) {
+			name, _, _ := strings.Cut(series, "{")
+			if !slices.ContainsFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name }) {
+				t.Errorf("%s: unexpected %s", r.Name, series)
+			}
+		}
+		if len(snap.Invalid.Causes) > 10 || (snap.Invalid.Items > 0) != (len(snap.Invalid.Causes) > 0) {
+			t.Errorf("%s: invalid %+v", r.Name, snap.Invalid)
+		}
+		if snap.Data.Servers != nil {
+			fundedUntil(100, renewalsDue(snap.Data.Servers.renewals, day(t, "2026-03-15")), day(t, "2026-03-15"))
+		}
+	})
 }

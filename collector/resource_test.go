@@ -3,7 +3,6 @@ package collector
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -52,10 +51,10 @@ func TestAge(t *testing.T) {
 func TestMadeByWallClock(t *testing.T) {
 	for _, response := range []rentalapi.Response{{Received: time.Now()}, {Received: time.Now(), Age: ptr(time.Second)}} {
 		for _, r := range []Resource{plans(), status()} {
-			body := documented(t, r)
-			s, err := newFetcher(t, r)(t.Context(), &fakeAPI{response: response, body: func(url.Values) []byte { return body }})
-			if got := s.Made.String(); err != nil || strings.Contains(got, " m=") {
-				t.Errorf("%s: got %s and error %v, want no monotonic reading", r.Name, got, err)
+			f := newBodyTest(t, r, documented(t, r))
+			f.response = response
+			if got := f.mustFetch().Made.String(); strings.Contains(got, " m=") {
+				t.Errorf("%s: got %s, want no monotonic reading", r.Name, got)
 			}
 		}
 	}
@@ -78,9 +77,10 @@ func TestAgeOfStatus(t *testing.T) {
 		{72 * time.Hour, &header, []time.Time{today.Add(-header), today.Add(-header)}},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
-		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
-		snap, err := newFetcher(t, status())(t.Context(), api)
-		simtest.AssertEqual(t, c.unchanged.String(), []any{err, []time.Time{snap.Made, snap.MadeBy}}, []any{nil, c.want})
+		f := newBodyTest(t, status(), []byte(body))
+		f.response = rentalapi.Response{Received: today, Date: today, Age: c.header}
+		s := f.mustFetch()
+		simtest.AssertEqual(t, c.unchanged.String(), []time.Time{s.Made, s.MadeBy}, c.want)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestTooManySamples(t *testing.T) {
 				simulator.Put(o, locations, "availability", "locations")
 				items = append(items, o)
 			}
-			snap, err := fetchBody(t, plans(), simtest.Encode(t, simulator.Object{"data": items}))
+			snap, err := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": items})).fetch()
 			if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
 				t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
 			}

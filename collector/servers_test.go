@@ -36,11 +36,8 @@ func targets(t *testing.T, list []simulator.Object, active any, account string) 
 		list   []simulator.Object
 		active any
 	}{{"lab", withStatuses("active"), 1}, {"main", list, active}} {
-		snap, err := fetchBody(t, servers(), simtest.Encode(t, simulator.Object{"data": a.list, "meta": simulator.Object{"active": a.active}}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		accounts = append(accounts, Known{Account: a.name, Data: snap.Data})
+		body := simtest.Encode(t, simulator.Object{"data": a.list, "meta": simulator.Object{"active": a.active}})
+		accounts = append(accounts, Known{Account: a.name, Data: newBodyTest(t, servers(), body).mustFetch().Data})
 	}
 	return ActiveServers(accounts, account)
 }

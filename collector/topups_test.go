@@ -147,7 +147,7 @@ func TestTopupsInvalid(t *testing.T) {
 
 	h.body = nil
 	list[5]["status"] = nil
-	_, invalid, _, _ := h.fetch()
+	invalid := h.mustFetch().Invalid
 	cause := rentalapi.Cause{Item: list[5]["id"].(string), FieldError: rentalapi.FieldError{Field: "status", Problem: "null"}}
 	if !slices.Contains(invalid.Causes, cause) {
 		t.Errorf("got causes %v, want also %v", invalid.Causes, cause)
@@ -175,24 +175,12 @@ func TestTopupsRefused(t *testing.T) {
 			if c.body != "" {
 				h.body = func(url.Values) []byte { return []byte(c.body) }
 			}
-			_, _, requests, err := h.fetch()
+			_, err := h.fetch()
 			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
 				t.Errorf("got error %v, want %v and %q", err, c.want, c.text)
 			}
-			simtest.AssertEqual(t, "requests", requests, "1, pending 1")
+			simtest.AssertEqual(t, "requests", h.asked(), "1, pending 1")
 		})
-	}
-}
-
-// TestTopupsOfOnePage has a provider that sends the first page of the open top-ups again.
-func TestTopupsOfOnePage(t *testing.T) {
-	h := newTopupTest(t, manyTopups(350, 0))
-	h.body = func(query url.Values) []byte {
-		query.Set("page", "1")
-		return []byte(strings.ReplaceAll(h.Body("/topups?"+query.Encode(), h.token), `"page":1,`, ""))
-	}
-	if _, _, _, err := h.fetch(); !errors.Is(err, rentalapi.ErrIncomplete) {
-		t.Errorf("got error %v, want %v", err, rentalapi.ErrIncomplete)
 	}
 }
 
@@ -201,7 +189,7 @@ func TestTopupsOfOnePage(t *testing.T) {
 func TestTopupsOfAnotherToken(t *testing.T) {
 	for after := range 8 { // requests with the first token, of 7
 		h := newTopupTest(t, manyTopups(2, 300))
-		h.accounts[simtest.LabToken].Topups = manyTopups(1, 500)
+		h.lab.Topups = manyTopups(1, 500)
 		asked := 0
 		h.before = func(url.Values) error {
 			if asked++; asked > after {
@@ -209,7 +197,7 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 			}
 			return nil
 		}
-		_, _, _, err := h.fetch()
+		_, err := h.fetch()
 		want := ErrTokenChanged.Error()
 		if after == 0 || after == 7 {
 			want = "<nil>"

@@ -87,7 +87,8 @@ func TestTransactions(t *testing.T) {
 		{0, 1, 2, 1}, {1, 1, 99, 1}, {100, 1, 1, 2}, {101, 2, 0, 2}, {2_000, 20, 150, 22},
 	} {
 		f := newTransactionTest(t, manyEntries(c.entries))
-		f.assertFetch(fmt.Sprint(c.entries, " entries"), pages(c.pages), sumsOf(f.account.Transactions), 0)
+		s := f.assertFetch(fmt.Sprint(c.entries, " entries"), pages(c.pages), sumsOf(f.account.Transactions), 0)
+		simtest.AssertEqual(t, "minimum interval", s.AtLeast, time.Duration(c.pages)*10*time.Second)
 		f.account.Transactions = withMore(f.account.Transactions, c.added)
 		f.assertFetch(fmt.Sprint(c.added, " added"), pages(c.later), sumsOf(f.account.Transactions), 0)
 		if list := f.account.Transactions; len(list) > 1 {
@@ -96,15 +97,6 @@ func TestTransactions(t *testing.T) {
 			f.account.Transactions = slices.Delete(list, 0, 1)
 			f.assertFetch("one removed, one changed", pages((last+99)/100), sumsOf(f.account.Transactions), 0)
 		}
-	}
-}
-
-// TestTransactionsInterval asserts that a long history is read less often.
-func TestTransactionsInterval(t *testing.T) {
-	for entries, want := range map[int]time.Duration{0: 10 * time.Second, 100: 10 * time.Second, 2_950: 5 * time.Minute} {
-		f := newTransactionTest(t, manyEntries(entries))
-		snap, err := f.do(t.Context(), f)
-		simtest.AssertEqual(t, fmt.Sprint(entries, " entries"), []any{snap.AtLeast, err}, []any{want, error(nil)})
 	}
 }
 
@@ -131,34 +123,23 @@ func TestTransactionsInvalid(t *testing.T) {
 
 // TestTransactionsRefused has pages that are not one list.
 func TestTransactionsRefused(t *testing.T) {
-	for want, change := range map[string]func(f *fetchTest) func(){
-		ErrTokenChanged.Error(): func(f *fetchTest) func() {
-			f.accounts[simtest.LabToken].Transactions = manyEntries(350)
-			return func() { f.token = simtest.LabToken }
-		},
-		"data: items were removed between two pages: response is incomplete": func(f *fetchTest) func() {
-			return func() { f.account.Transactions = slices.Delete(slices.Clone(f.account.Transactions), 3, 4) }
+	for want, atSecondPage := range map[string]func(f *fetchTest){
+		ErrTokenChanged.Error(): func(f *fetchTest) { f.lab.Transactions, f.token = manyEntries(350), simtest.LabToken },
+		"data: items were removed between two pages: response is incomplete": func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] },
+		"data: the pages hold 100 items, but meta.total is 250: response is incomplete": func(f *fetchTest) { // the first page again
+			f.body = func(url.Values) []byte {
+				return []byte(strings.Replace(f.Body("/transactions?limit=100", f.token), `"page":1,`, "", 1))
+			}
 		},
 	} {
 		f := newTransactionTest(t, manyEntries(250))
-		f.atPage("2", change(f))
-		_, _, requests, err := f.fetch()
-		simtest.AssertEqual(t, "error and requests", []string{fmt.Sprint(err), requests}, []string{want, "1, 2"})
+		f.atPage("2", func() { atSecondPage(f) })
+		_, err := f.fetch()
+		simtest.AssertEqual(t, "error", fmt.Sprint(err), want)
 	}
-	ignored := newTransactionTest(t, manyEntries(250))
-	ignored.body = func(url.Values) []byte {
-		return []byte(strings.ReplaceAll(ignored.Body("/transactions?limit=100", ignored.token), `"page":1,`, ""))
-	}
-	if _, _, _, err := ignored.fetch(); !errors.Is(err, rentalapi.ErrIncomplete) {
-		t.Errorf("provider that ignores page: got error %v, want %v", err, rentalapi.ErrIncomplete)
-	}
-	for body, want := range map[string]error{
-		`{"data":[{"id":1}],"meta":{"total":2,"pages":1,"limit":1}}`:      rentalapi.ErrIncomplete,
-		`{"data":[{"id":1}],"meta":{"total":500001,"pages":1,"limit":1}}`: rentalapi.ErrTooLarge,
-	} {
-		if _, err := fetchBody(t, transactions(), []byte(body)); !errors.Is(err, want) {
-			t.Errorf("%s: got error %v, want %v", body, err, want)
-		}
+	_, err := newBodyTest(t, transactions(), []byte(`{"data":[{"id":1}],"meta":{"total":500001,"pages":1,"limit":1}}`)).fetch()
+	if !errors.Is(err, rentalapi.ErrTooLarge) {
+		t.Errorf("500,001 entries: got error %v, want %v", err, rentalapi.ErrTooLarge)
 	}
 }
 
@@ -175,7 +156,7 @@ func TestTransactionsResumed(t *testing.T) {
 		{"no change", func(*fetchTest) {}, "2, 3", nil},
 		{"more entries", func(f *fetchTest) { f.account.Transactions = withMore(f.account.Transactions, 60) }, "2, 3, 4", nil},
 		{"another token", func(f *fetchTest) {
-			f.accounts[simtest.LabToken].Transactions, f.token = f.account.Transactions, simtest.LabToken
+			f.lab.Transactions, f.token = f.account.Transactions, simtest.LabToken
 		}, "2", ErrTokenChanged},
 		{"fewer entries", func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] }, "2", rentalapi.ErrIncomplete},
 		{"after two hours", func(f *fetchTest) { f.response.Received = today.Add(2 * time.Hour) }, "2", rentalapi.ErrIncomplete},
@@ -189,21 +170,21 @@ func TestTransactionsResumed(t *testing.T) {
 				}
 				return nil
 			}
-			_, _, requests, err := f.fetch()
-			simtest.AssertEqual(t, "failed page", []any{requests, err}, []any{"1, 2", failure})
+			_, err := f.fetch()
+			simtest.AssertEqual(t, "failed page", []any{f.asked(), err}, []any{"1, 2", failure})
 			f.before = nil
 			c.change(f)
-			series, _, requests, err := f.fetch()
-			simtest.AssertEqual(t, "requests", requests, c.requests)
+			s, err := f.fetch()
+			simtest.AssertEqual(t, "requests", f.asked(), c.requests)
 			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Fatalf("got error %v, want %v", err, c.err)
 			}
 			if err == nil {
-				simtest.AssertEqual(t, "series", series, want)
+				simtest.AssertEqual(t, "series", exposed(t, s.Metrics), want)
 				return
 			}
-			_, _, requests, _ = f.fetch()
-			simtest.AssertEqual(t, "given up", requests, "1, 2, 3")
+			f.mustFetch()
+			simtest.AssertEqual(t, "given up", f.asked(), "1, 2, 3")
 		})
 	}
 }
@@ -220,8 +201,8 @@ func TestTransactionsRestarted(t *testing.T) {
 	}
 	var got []string
 	for range maxPageFailures + 1 {
-		_, _, requests, _ := f.fetch()
-		got = append(got, requests)
+		_, _ = f.fetch()
+		got = append(got, f.asked())
 		f.account.Transactions = manyEntries(90)
 	}
 	simtest.AssertEqual(t, "requests", got, []string{"1, 2", "2", "2", "2", "2", "1"})
@@ -233,7 +214,7 @@ func TestTransactionTypes(t *testing.T) {
 	for i, o := range list {
 		o["type"] = fmt.Sprint("type ", i)
 	}
-	if _, _, _, err := newTransactionTest(t, list).fetch(); !errors.Is(err, rentalapi.ErrTooLarge) {
+	if _, err := newTransactionTest(t, list).fetch(); !errors.Is(err, rentalapi.ErrTooLarge) {
 		t.Errorf("got error %v, want %v", err, rentalapi.ErrTooLarge)
 	}
 }

@@ -65,10 +65,7 @@ func TestWatchMatches(t *testing.T) {
 					simulator.Put(body, json.RawMessage(v), strings.Split(path, ".")...)
 				}
 			}
-			snap, err := fetchBody(t, plans(), simtest.Encode(t, map[string]any{"data": []any{body}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			snap := newBodyTest(t, plans(), simtest.Encode(t, map[string]any{"data": []any{body}})).mustFetch()
 			got := matches(c.watch.criteria(), snap.Data.Plans.Items[0], places)
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, slices.Contains(c.matching, value))
 		}
@@ -78,10 +75,7 @@ func TestWatchMatches(t *testing.T) {
 // TestWatchUnmet has values that no plan of the documented catalog has, each beside one that
 // some have.
 func TestWatchUnmet(t *testing.T) {
-	snap, err := fetchBody(t, plans(), documented(t, plans()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := newBodyTest(t, plans(), documented(t, plans())).mustFetch()
 	public := Known{Data: Data{Plans: snap.Data.Plans, Locations: &LocationData{
 		"ams": {Region: "Europe", CountryCode: "NL"}, "fra": {Region: "Europe", CountryCode: "DE"}, "nyc": {Region: "North America", CountryCode: "US"}, "sin": {Region: "Asia", CountryCode: "SG"},
 	}}}

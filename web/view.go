@@ -33,10 +33,11 @@ func newView(s Source, o Options, now time.Time) *view {
 		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)
 		v.rows[h.Collector] = append(v.rows[h.Collector], row)
-		if h.Account != "" && !slices.Contains(v.Accounts, h.Account) {
+		if h.Account != "" {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
+	v.Accounts = slices.Compact(v.Accounts)
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
 	if o.Published != nil {
 		v.samples = o.Published()

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -155,6 +156,9 @@ func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
 	}
 }
 
+// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
+var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
+
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
 	for i, w := range l.Watches {
@@ -175,6 +179,9 @@ func (l *loader) checkWatches() {
 					l.add(l.at(setting), "%v is out of range: must be at least 0", *value)
 				}
 			}
+		}
+		if slices.ContainsFunc(w.Countries, func(code string) bool { return !countryCode.MatchString(code) }) {
+			l.add(l.at(path+".countries"), "invalid list: each must be a country code of two letters")
 		}
 		for _, needed := range w.Inputs() {
 			if !l.Collectors[needed].Enabled {

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -183,27 +182,6 @@ func (p *program) postReload() simtest.Response {
 func (p *program) scrape() simtest.Exposition {
 	p.t.Helper()
 	return p.get("/metrics").Exposition(p.t)
-}
-
-// outcome is the result of a command.
-type outcome struct {
-	Code     int
-	Out, Log string
-}
-
-func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
-
-// initialDefinitions returns the metrics that are exposed as soon as the exporter is
-// ready: all but those of a change from one response to the next.
-func initialDefinitions() []*metric.Definition {
-	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
-		for _, change := range []string{"_last_restock_", "_last_sellout_", "_last_hit_", "_keys_changed_"} {
-			if strings.Contains(d.Name, change) {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // configFile writes a configuration for the accounts main and lab, with a watch, that

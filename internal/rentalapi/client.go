@@ -59,6 +59,7 @@ func (a *API) ApplySettings(s Settings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.settings.Swap(&s)
+	(&http.Client{Transport: before.Transport}).CloseIdleConnections()
 	for token, l := range a.limiters {
 		l.SetLimit(s.Limits.refill(token))
 		if before.BaseURL.Host != s.BaseURL.Host {

@@ -1,15 +1,18 @@
 package rentalapi
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -86,4 +89,136 @@ func TestFiles(t *testing.T) {
 	for _, fetch := range []func() string{header, authority} {
 		simtest.AssertEqual(t, "no file", fetch(), "/plans: api.http: cannot read a file: no such file or directory")
 	}
+}
+
+// TestFailures has every way in which a request can fail: its reason and text, how it
+// is counted, and that no error contains a secret.
+func TestFailures(t *testing.T) {
+	const secret = simtest.MainToken
+	const timedOut = "timed out before the response was complete"
+	const webPage = "response: a web page: api.base_url probably leads to a site and not to the API"
+	reply := func(status int, body string) http.HandlerFunc { return simtest.Reply(status, nil, body) }
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		reason  Reason
+		code    string // label of the request counter
+		text    string
+	}{
+		"401":                 {reply(401, `{"error":{"code":"`+secret+`","message":"see `+secret+`"}}`), Unauthorized, "401", "status 401"},
+		"404":                 {reply(404, ``), Status, "404", "status 404"},
+		"429":                 {reply(429, ``), RateLimited, "429", "status 429"},
+		"500 with HTML":       {reply(500, `<html>`+secret), Status, "500", "status 500"},
+		"503":                 {reply(503, ``), Unavailable, "503", "status 503"},
+		"204":                 {reply(204, ``), Status, "204", "status 204"},
+		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
+		"text/html":           {simtest.Reply(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "\n<html>"+secret), Decode, "200", webPage},
+		"JSON as text/html":   {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
+		"no JSON":             {reply(200, `x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
+		"too few items":       {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
+		"endless":             {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
+		"endless error":       {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
+		"a byte per second":   {trickle, Timeout, "200", timedOut},
+		"no HTTP":             {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as status":    {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as header":    {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as trailer":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "no valid HTTP response"},
+		"dropped":             {drop(""), Connection, "error", "EOF"},
+		"dropped in the body": {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
+		"hanging":             {hang(""), Timeout, "error", timedOut},
+		"hanging in the body": {hang(`{"data":[`), Timeout, "200", timedOut},
+		"redirect": {
+			simtest.Reply(302, http.Header{"Location": {"/api/v1/elsewhere?" + secret}}, ""), Status, "302",
+			"status 302: redirects are not followed: set api.base_url to the API's final address",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withHarness(t, func(t *testing.T, h *harness) {
+				h.Inject(simtest.Fault{Handler: c.handler})
+				err := fetchList(t.Context(), h.main(), "/servers")
+				var failure *Error
+				if !errors.As(err, &failure) {
+					t.Fatalf("got %v, want an *Error", err)
+				}
+				simtest.AssertEqual(t, "reason and text", []string{string(failure.Reason), err.Error()}, []string{string(c.reason), "/servers: " + c.text})
+				got := h.gatherNonZero(t)
+				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
+				want := map[string]float64{
+					simtest.Series("errors_total", "path", "/servers", "reason", string(c.reason)): 1,
+					simtest.Series("requests_total", "path", "/servers", "code", c.code):           1,
+					simtest.Series("request_duration_seconds", "path", "/servers"):                 1,
+				}
+				if c.reason == Unauthorized {
+					want[`token_rejected{account="main"}`] = 1
+				}
+				simtest.AssertEqual(t, "metrics", got, want)
+				simtest.AssertEqual(t, "requests", len(h.Requests()), 1)
+			})
+		})
+	}
+}
+
+// endless sends start once and then again without an end.
+func endless(status int, start, again string) http.HandlerFunc {
+	piece := strings.Repeat(again, 1+(32<<10)/len(again))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, err := io.WriteString(w, start)
+		for err == nil {
+			_, err = io.WriteString(w, piece)
+		}
+	}
+}
+
+func trickle(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		begin(w, " ")
+		time.Sleep(time.Second)
+	}
+}
+
+// raw sends bytes in place of an HTTP response.
+func raw(bytes string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, bytes)
+		_ = conn.Close()
+	}
+}
+
+// begin sends the beginning of a response, if there is one.
+func begin(w http.ResponseWriter, body string) {
+	if body != "" {
+		_, _ = io.WriteString(w, body)
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+func drop(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, body)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func hang(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		begin(w, body)
+		<-r.Context().Done()
+	}
+}
+
+// TestCancel asserts that a request which the exporter cuts off is no failure of the API.
+func TestCancel(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Inject(simtest.Fault{Handler: hang("")})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := fetchList(ctx, h.main(), "/servers"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the error of the context", err)
+		}
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{})
+	})
 }

@@ -2,6 +2,7 @@ package rentalapi
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,5 +35,49 @@ func TestLimiterRate(t *testing.T) {
 			}
 			simtest.AssertEqual(t, fmt.Sprint("limit ", limit), got, want)
 		})
+	}
+}
+
+func TestRetryDelay(t *testing.T) {
+	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // 1772366400
+	for _, c := range []struct {
+		status                  int
+		retry, remaining, reset string // headers
+		want                    time.Duration
+	}{
+		{429, " 30 ", "", "", 30 * time.Second},
+		{429, "0", "", "", time.Second},
+		{429, "1.5", "", "", time.Minute},
+		{429, "soon", "", "", time.Minute},
+		{429, "-3", "", "", time.Minute},
+		{429, "", "", "", time.Minute},
+		{429, "999999999", "", "", 24 * time.Hour},
+		{429, "99999999999", "", "", time.Minute},
+		{429, "Sun, 01 Mar 2026 12:02:00 GMT", "", "", 2 * time.Minute},
+		{429, "Sunday, 01-Mar-26 12:00:20 GMT", "", "", 20 * time.Second},
+		{429, "Sun, 01 Mar 2026 11:00:00 GMT", "", "", time.Second},
+		{429, "1772366445", "", "", 45 * time.Second},
+		{503, "Sun, 01 Mar 2099 12:00:00 GMT", "", "", 24 * time.Hour},
+		{503, "", "", "", 0},
+		{500, "7", "", "", 0},
+		{200, "", "5", "9", 0},
+		{200, "", "0", "9", 9 * time.Second},
+		{200, "", "0", "1772366409", 9 * time.Second},
+		{200, "", "0", "86400", time.Hour},
+		{200, "", "0", "", time.Minute},
+		{429, "2", "0", "40", 40 * time.Second},
+		{429, "60", "0", "40", time.Minute},
+		{429, "2", "0", "", 2 * time.Second},
+		{503, "2", "5", "40", 2 * time.Second},
+	} {
+		header := http.Header{}
+		for name, value := range map[string]string{"Retry-After": c.retry, "RateLimit-Remaining": c.remaining, "RateLimit-Reset": c.reset} {
+			if value != "" {
+				header.Set(name, value)
+			}
+		}
+		if got := retryDelay(&http.Response{StatusCode: c.status, Header: header}, date); got != c.want {
+			t.Errorf("%+v: got %v", c, got)
+		}
 	}
 }

@@ -38,7 +38,7 @@ type API struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
 
-	mu       sync.Mutex // guards limiters, and each of them
+	mu       sync.Mutex // guards the limiters, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
 }
 
@@ -80,7 +80,7 @@ type Client struct {
 	token   Token    // of public requests: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
-	mu               sync.Mutex  // guards the rest
+	// These are guarded by the mutex of the API.
 	sent             Fingerprint // of the last token that was read
 	rejected         *bool       // whether the API last refused the token; nil if that is not known
 	limit, remaining *float64    // of the RateLimit headers; nil if not known
@@ -97,8 +97,8 @@ func (a *API) Client(account string, token Token) *Client {
 
 // LastToken identifies the token of the newest request.
 func (c *Client) LastToken() Fingerprint {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
 	return c.sent
 }
 
@@ -127,14 +127,11 @@ func (c *Client) Reject(path string, err error) error {
 func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := c.token()
 	if err != nil {
-		c.record(http.StatusUnauthorized, nil)
+		c.record(&http.Response{StatusCode: http.StatusUnauthorized}, c.LastToken(), time.Time{})
 		return Response{}, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
 	response := Response{Token: fingerprint(token)}
-	c.mu.Lock()
-	c.sent = response.Token
-	c.mu.Unlock()
-	if err := c.api.wait(ctx, response.Token); err != nil {
+	if err := c.wait(ctx, response.Token); err != nil {
 		return response, err
 	}
 	settings := c.api.settings.Load()
@@ -178,14 +175,11 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
 		r.Age = new(time.Duration(*seconds) * time.Second)
 	}
-	if c.account != "" {
-		c.record(resp.StatusCode, resp.Header)
-	}
 	var until time.Time
 	if delay := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
 		until = r.Received.Add(delay)
-		c.api.backOff(r.Token, until)
 	}
+	c.record(resp, r.Token, until)
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxValueBytes)) // a connection is kept only if its response was read
 		return statusError(resp.StatusCode, until)

@@ -173,7 +173,10 @@ func (d *fieldDecoder) items(path string, values []any, v reflect.Value) {
 
 // tooLong returns what is wrong with a text that is too long, and else nothing.
 func tooLong(text string) (problem string) {
-	return unless(len(text) <= maxTextBytes, fmt.Sprintf("more than %d bytes", maxTextBytes))
+	if len(text) > maxTextBytes {
+		problem = fmt.Sprintf("more than %d bytes", maxTextBytes)
+	}
+	return problem
 }
 
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

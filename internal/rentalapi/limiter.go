@@ -62,9 +62,9 @@ func (a *API) limiter(token Fingerprint) *limiter {
 }
 
 // wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
-func (a *API) wait(ctx context.Context, token Fingerprint) error {
+func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 	for {
-		delay, err := a.take(token)
+		delay, err := c.take(token)
 		if err != nil || delay == 0 {
 			return err
 		}
@@ -77,10 +77,11 @@ func (a *API) wait(ctx context.Context, token Fingerprint) error {
 }
 
 // take counts a request that may be sent now, or returns the delay before the next call.
-func (a *API) take(token Fingerprint) (time.Duration, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now, l := time.Now(), a.limiter(token)
+func (c *Client) take(token Fingerprint) (time.Duration, error) {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	c.sent = token
+	now, l := time.Now(), c.api.limiter(token)
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:
 		err := fmt.Errorf("no request made: the API asked to wait until %s", l.backoff.UTC().Format(time.RFC3339))
@@ -96,28 +97,11 @@ func (a *API) take(token Fingerprint) (time.Duration, error) {
 	return delay, nil
 }
 
-// backOff stops all requests with a token until the time given, or a later one of before.
-func (a *API) backOff(token Fingerprint, until time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if l := a.limiter(token); until.After(l.backoff) {
-		l.backoff = until
-	}
-}
-
-// backoffUntil returns the end of the last backoff; zero if there was none.
-func (a *API) backoffUntil(token Fingerprint) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.limiter(token).backoff
-}
-
 // HasSpare returns whether a request that is made now delays no other that is made soon.
 func (c *Client) HasSpare() bool {
-	token := c.LastToken()
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	return c.api.limiter(token).Tokens() >= Burst
+	return c.api.limiter(c.sent).Tokens() >= Burst
 }
 
 // The provider does not document the units of Retry-After and RateLimit-Reset, so every usual

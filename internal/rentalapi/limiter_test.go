@@ -17,11 +17,11 @@ func TestLimiterRate(t *testing.T) {
 		5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			api := New("test/1", Settings{Limits: Limits{Account: limit}}, nil)
+			client := New("test/1", Settings{Limits: Limits{Account: limit}}, nil).Client("main", nil)
 			var got [3]int
 			start := time.Now()
 			for {
-				if err := api.wait(t.Context(), fingerprint("secret")); err != nil {
+				if err := client.wait(t.Context(), fingerprint("secret")); err != nil {
 					t.Fatal(err)
 				}
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {

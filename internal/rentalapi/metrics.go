@@ -59,28 +59,34 @@ func (a *API) InitErrorCounters(path string) {
 // AddMetrics adds what the API last said to the account, whose name is empty for public
 // requests, and returns when that changes by the passing of time; zero if it does not.
 func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
 	metric.AddOptional(b, rateLimit, c.limit, c.account)
 	metric.AddOptional(b, rateLimitRemaining, c.remaining, c.account)
 	b.AddBool(tokenRejected, c.rejected, c.account)
-	until := c.api.backoffUntil(c.sent)
-	if !until.After(now) {
-		return time.Time{}
+	if l := c.api.limiters[c.sent]; l != nil && l.backoff.After(now) {
+		expires = l.backoff
+		b.Add(backoffUntil, float64(expires.UnixMilli())/1000, c.account)
 	}
-	b.Add(backoffUntil, float64(until.UnixMilli())/1000, c.account)
-	return until
+	return expires
 }
 
-// record keeps whether the token was refused, and the RateLimit headers that can be read.
-func (c *Client) record(status int, h http.Header) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if status == http.StatusOK || status == http.StatusUnauthorized { // others are no verdict on the token
-		c.rejected = new(status == http.StatusUnauthorized)
+// record keeps what a response says about the token that was sent. Nothing is sent with it until
+// the time given, or a later one of before.
+func (c *Client) record(resp *http.Response, token Fingerprint, until time.Time) {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	if l := c.api.limiter(token); until.After(l.backoff) {
+		l.backoff = until
 	}
-	c.limit = cmp.Or(headerNumber(h, "RateLimit-Limit"), c.limit)
-	c.remaining = cmp.Or(headerNumber(h, "RateLimit-Remaining"), c.remaining)
+	if c.account == "" {
+		return
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusUnauthorized { // others are no verdict on the token
+		c.rejected = new(resp.StatusCode == http.StatusUnauthorized)
+	}
+	c.limit = cmp.Or(headerNumber(resp.Header, "RateLimit-Limit"), c.limit)
+	c.remaining = cmp.Or(headerNumber(resp.Header, "RateLimit-Remaining"), c.remaining)
 }
 
 // headerNumber returns the whole number in a header; nil if there is none.

@@ -3,6 +3,8 @@ package collector
 import (
 	"slices"
 	"strings"
+
+	"server_rental_exporter/internal/rentalapi"
 )
 
 // Watch selects plans that somebody waits for: those that meet every criterion that
@@ -61,6 +63,7 @@ func candidates(p *plan, locations LocationData) []candidate {
 // criterion is one of those that a watch gives. Its values are alternatives.
 type criterion struct {
 	name    string // in the configuration
+	field   string // of the plan
 	exclude bool   // a plan must have none of the values
 	values  []value
 }
@@ -73,31 +76,31 @@ type value struct {
 // criteria returns those that are given.
 func (w Watch) criteria() []criterion {
 	all := []criterion{
-		texts("plans", w.Plans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
-		texts("families", w.Families, func(c candidate, v string) bool { return strings.EqualFold(c.Family, v) }),
-		texts("locations", w.Locations, func(c candidate, v string) bool { return strings.EqualFold(string(c.id), v) }),
-		texts("regions", w.Regions, func(c candidate, v string) bool { return strings.EqualFold(c.place.Region, v) }),
-		texts("countries", w.Countries, func(c candidate, v string) bool { return strings.EqualFold(c.place.CountryCode, v) }),
-		single("gpu", boolLabel(w.GPU), func(c candidate) bool { return !c.gpuUnknown && (c.GPU != nil) == *w.GPU }),
-		single("ecc", boolLabel(w.ECC), func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
-		texts("cpu_models", w.CPUModels, func(c candidate, v string) bool { return contains(c.CPU.Model, v) }),
-		texts("gpu_models", w.GPUModels, func(c candidate, v string) bool { return c.GPU != nil && contains(c.GPU.Model, v) }),
-		texts("storage", w.Storage, func(c candidate, v string) bool { return contains(c.Storage, v) }),
-		texts("ports", w.Ports, func(c candidate, v string) bool { return contains(c.Network.Port, v) }),
-		texts("exclude_plans", w.ExcludePlans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
-		single("min_cores", numberText(w.MinCores), func(c candidate) bool { return atLeast(c.CPU.Cores, *w.MinCores) }),
-		single("min_threads", numberText(w.MinThreads), func(c candidate) bool { return atLeast(c.CPU.Threads, *w.MinThreads) }),
-		single("min_base_ghz", numberText(w.MinBaseGHz), func(c candidate) bool { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
-		single("min_memory_gib", numberText(w.MinMemoryGiB), func(c candidate) bool { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
-		single("max_usd_per_month", numberText(w.MaxUSDPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
-		single("max_eur_per_month", numberText(w.MaxEURPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
+		texts("plans", "id", w.Plans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
+		texts("families", "family", w.Families, func(c candidate, v string) bool { return strings.EqualFold(c.Family, v) }),
+		texts("locations", "availability.locations", w.Locations, func(c candidate, v string) bool { return strings.EqualFold(string(c.id), v) }),
+		texts("regions", "availability.locations", w.Regions, func(c candidate, v string) bool { return strings.EqualFold(c.place.Region, v) }),
+		texts("countries", "availability.locations", w.Countries, func(c candidate, v string) bool { return strings.EqualFold(c.place.CountryCode, v) }),
+		single("gpu", "gpu", boolLabel(w.GPU), func(c candidate) bool { return !c.gpuUnknown && (c.GPU != nil) == *w.GPU }),
+		single("ecc", "memory.ecc", boolLabel(w.ECC), func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
+		texts("cpu_models", "cpu.model", w.CPUModels, func(c candidate, v string) bool { return contains(c.CPU.Model, v) }),
+		texts("gpu_models", "gpu", w.GPUModels, func(c candidate, v string) bool { return c.GPU != nil && contains(c.GPU.Model, v) }),
+		texts("storage", "storage", w.Storage, func(c candidate, v string) bool { return contains(c.Storage, v) }),
+		texts("ports", "network.port", w.Ports, func(c candidate, v string) bool { return contains(c.Network.Port, v) }),
+		texts("exclude_plans", "id", w.ExcludePlans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
+		single("min_cores", "cpu.cores", numberText(w.MinCores), func(c candidate) bool { return atLeast(c.CPU.Cores, *w.MinCores) }),
+		single("min_threads", "cpu.threads", numberText(w.MinThreads), func(c candidate) bool { return atLeast(c.CPU.Threads, *w.MinThreads) }),
+		single("min_base_ghz", "cpu.base_ghz", numberText(w.MinBaseGHz), func(c candidate) bool { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
+		single("min_memory_gib", "memory.size_gb", numberText(w.MinMemoryGiB), func(c candidate) bool { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
+		single("max_usd_per_month", "price.monthly.usd", numberText(w.MaxUSDPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
+		single("max_eur_per_month", "price.monthly.eur", numberText(w.MaxEURPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
 	}
 	return slices.DeleteFunc(all, func(c criterion) bool { return len(c.values) == 0 })
 }
 
 // texts returns a criterion with the values that a watch gives.
-func texts(name string, given []string, is func(candidate, string) bool) criterion {
-	c := criterion{name: name, exclude: name == "exclude_plans"}
+func texts(name, field string, given []string, is func(candidate, string) bool) criterion {
+	c := criterion{name: name, field: field, exclude: name == "exclude_plans"}
 	for _, v := range given {
 		c.values = append(c.values, value{v, func(one candidate) bool { return is(one, v) }})
 	}
@@ -105,11 +108,11 @@ func texts(name string, given []string, is func(candidate, string) bool) criteri
 }
 
 // single returns a criterion with one value, or without values if its text is empty.
-func single(name, text string, is func(candidate) bool) criterion {
+func single(name, field, text string, is func(candidate) bool) criterion {
 	if text == "" {
 		return criterion{}
 	}
-	return criterion{name: name, values: []value{{text, is}}}
+	return criterion{name: name, field: field, values: []value{{text, is}}}
 }
 
 // contains returns whether a text contains another one in any case of letters.
@@ -130,6 +133,13 @@ func (c candidate) meets(given criterion) bool {
 func matches(criteria []criterion, p *plan, locations LocationData) bool {
 	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
 		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !c.meets(given) })
+	})
+}
+
+// isUnclear returns whether the field of the criterion, or a part of it, was not understood.
+func (c criterion) isUnclear(errs []rentalapi.FieldError) bool {
+	return slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+		return strings.HasPrefix(c.field, e.Field) || strings.HasPrefix(e.Field, c.field)
 	})
 }
 

@@ -165,14 +165,14 @@ func addOpen(b *metric.Builder, all []*topup) {
 
 // addPaid adds when the newest payment was, and how long the last 20 with each coin took at most.
 func addPaid(b *metric.Builder, all []*topup) {
-	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool { return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil })
+	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool { return t.PaidAt == nil })
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
 	if len(paid) > 0 {
 		metric.AddOptional(b, topupLastPaid, paid[0].PaidAt)
 	}
 	n, longest := map[string]int{}, map[string]time.Duration{}
 	for _, t := range paid {
-		if t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
+		if !strings.EqualFold(string(t.Status), "paid") || t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
 			continue
 		}
 		if n[t.Coin]++; n[t.Coin] <= 20 {

@@ -206,7 +206,8 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 	}
 }
 
-// TestSettlement has payments that took the longer the older they are: the last 20 count.
+// TestSettlement has payments that took the longer the older they are: the last 20 count. One that
+// failed later was paid, too.
 func TestSettlement(t *testing.T) {
 	h := newTopupTest(t, nil)
 	for i := range 25 {
@@ -217,7 +218,10 @@ func TestSettlement(t *testing.T) {
 	}
 	h.account.Topups[24]["coin"] = "" // which is not known
 	failed := oneTopup("failed", "failed")
-	failed["paid_at"] = today.Format(time.RFC3339)
+	failed["paid_at"] = today.Add(time.Hour).Format(time.RFC3339)
 	h.account.Topups = append(h.account.Topups, failed)
-	h.assertFetch("fetch", "1", map[string]float64{`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60}, 0)
+	h.assertFetch("fetch", "1", map[string]float64{
+		`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60,
+		`server_rental_topup_last_paid_timestamp_seconds{account="main"}`:   float64(today.Add(time.Hour).Unix()),
+	}, 0)
 }

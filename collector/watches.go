@@ -40,7 +40,8 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // that began to match. It must be called whenever the plans or locations change or expire,
 // so that no change is missed.
 //
-// Nothing is counted if the data, or the stock of the plan, was not known just before.
+// Nothing is counted if the data, or the stock of the plan, was not known just before. A value
+// that is not understood neither begins nor ends a match.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
 	w.matches, w.Events = nil, nil
@@ -55,9 +56,13 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	for _, p := range plans.Items {
 		i := p.item()
 		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		if matches(criteria, p, *locations) {
+		isUnclear := func(c criterion) bool { return c.isUnclear(plans.Errors[p.ID]) }
+		switch {
+		case matches(criteria, p, *locations):
 			w.matches = append(w.matches, p)
-		} else {
+		case p.inStock() && slices.ContainsFunc(criteria, isUnclear): // it may match
+			i.stock = nil
+		default:
 			i.stock = new(bool)
 		}
 		items = append(items, i)

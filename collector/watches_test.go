@@ -139,7 +139,9 @@ func TestWatchSteps(t *testing.T) {
 		{"returns after an hour", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a, wait: 59 * time.Minute, hits: 1}}},
 		{"no data for hours", cheapInEurope, []step{{plans: a}, {plans: a, wait: 90 * time.Minute}}},
 
-		// Unknown stock neither begins nor ends a match.
+		// Unknown values neither begin nor end a match.
+		{"price", cheapInEurope, []step{{plans: a}, {plans: at("50")}, {plans: a}}},
+		{"price at first", cheapInEurope, []step{{plans: at("50")}, {plans: a}, {plans: at(101)}, {plans: a, hits: 1}}},
 		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
 		{"stock at first", cheapInEurope, []step{{plans: unknown}, {plans: a}, {plans: sold}, {plans: a, hits: 1}}},
 

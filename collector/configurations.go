@@ -22,8 +22,6 @@ type configuration struct {
 	Links     struct{ Order link }
 }
 
-type configurationsMeta struct{ Max *count }
-
 var (
 	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "account")
 	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
@@ -53,7 +51,7 @@ func configurations() Resource {
 	}
 }
 
-func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, configurationsMeta], s *Snapshot) {
+func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, struct{ Max *count }], s *Snapshot) {
 	for _, c := range page.Items {
 		place := []string{c.ID, c.Plan, string(c.Location)}
 		b.Add(configurationInfo, 1, c.ID, c.Plan, string(c.Location), c.OS, c.Hostname)

@@ -24,17 +24,12 @@ type Resource struct {
 	Path    string // path below the base URL
 	Account bool   // fetched with the token of each account
 
-	Interval    time.Duration // default
-	MaxAge      time.Duration // default
-	MinInterval time.Duration // how long the API itself caches; 0 if it does not
-	// SoldOutInterval is the default of the interval while an item is sold out; 0 if there is
-	// no such interval.
-	SoldOutInterval time.Duration
-
-	MaxRequests int // of a fetch, usually; 0 means 1, which is the least
-	// PageInterval is the interval for each page of a list that is read whole; 0 if there is
-	// no such list.
-	PageInterval time.Duration
+	Interval        time.Duration // default
+	SoldOutInterval time.Duration // default while an item is sold out; 0 if there is no such interval
+	MaxAge          time.Duration // default
+	MinInterval     time.Duration // how long the API itself caches; 0 if it does not
+	PageInterval    time.Duration // for each page of a list that is read whole; 0 if there is no such list
+	MaxRequests     int           // of a fetch, usually; 0 means 1, which is the least
 
 	Metrics []*metric.Definition
 

@@ -47,8 +47,6 @@ func (a *address) Decode(value any) string {
 	return ""
 }
 
-type serversMeta struct{ Active *count }
-
 var (
 	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
 	serversBilled   = metric.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
@@ -91,7 +89,7 @@ type ServerData struct {
 	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
-func addServers(b *metric.Builder, page rentalapi.Page[server, serversMeta], s *Snapshot) {
+func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *count }], s *Snapshot) {
 	byStatus, d := map[state]float64{"active": 0, "suspended": 0}, &ServerData{renewals: map[time.Time]micros{}}
 	for _, one := range page.Items {
 		addServer(b, one)
@@ -165,34 +163,27 @@ var (
 )
 
 // ActiveServers returns the active servers of an account, or of all accounts if it is empty,
-// in their order. It fails with ErrUnknownAccount, and with ErrUnknownServers
-// rather than return a partial list.
+// in their order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a
+// partial list.
 func ActiveServers(accounts []Known, account string) ([]Server, error) {
+	if account != "" {
+		accounts = slices.DeleteFunc(slices.Clone(accounts), func(k Known) bool { return k.Account != account })
+		if len(accounts) == 0 {
+			return nil, ErrUnknownAccount
+		}
+	}
 	var all []Server
-	found := account == ""
 	for _, k := range accounts {
-		if account != "" && k.Account != account {
-			continue
+		servers := k.Data.Servers
+		if servers == nil || slices.Contains(k.Incomplete, serversName) {
+			servers = &ServerData{partial: errors.New("no complete list")}
 		}
-		found = true
-		servers, err := k.Data.Servers, error(nil)
-		switch {
-		case slices.Contains(k.Incomplete, serversName):
-			err = errors.New("the newest response is incomplete")
-		case servers == nil:
-			err = errors.New("no current list")
-		default:
-			err = servers.partial
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, err)
+		if servers.partial != nil {
+			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, servers.partial)
 		}
 		for _, s := range servers.active {
 			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), string(s.IPv4)})
 		}
-	}
-	if !found {
-		return nil, ErrUnknownAccount
 	}
 	return all, nil
 }

@@ -63,27 +63,23 @@ func (n *longitude) Decode(value any) string {
 	return problem(ok && math.Abs(v) <= 180, "a longitude")
 }
 
-func (s *state) Decode(value any) (problem string) {
-	*(*string)(s), problem = someText(value)
-	return problem
-}
-
-func (l *locationID) Decode(value any) (problem string) {
-	text, problem := someText(value)
-	*l = locationID(strings.ToLower(text))
-	return problem
-}
-
-// someText returns a text unless it is blank.
-func someText(value any) (text, problem string) {
-	switch text, ok := value.(string); {
+func (s *state) Decode(value any) string {
+	text, ok := value.(string)
+	*s = state(text)
+	switch {
 	case !ok:
-		return "", "not a string"
+		return "not a string"
 	case strings.TrimSpace(text) == "":
-		return "", "empty"
-	default:
-		return text, ""
+		return "empty"
 	}
+	return ""
+}
+
+func (l *locationID) Decode(value any) string {
+	var text state
+	problem := text.Decode(value)
+	*l = locationID(strings.ToLower(string(text)))
+	return problem
 }
 
 func problem(ok bool, expected string) string {
@@ -97,28 +93,20 @@ func problem(ok bool, expected string) string {
 // seconds, fractions and offset; no offset is UTC.
 func (t *timestamp) Decode(value any) string {
 	text, _ := value.(string) // empty, which is no time, if it is no string
-	at, err := parseTime(text)
-	*t = timestamp(float64(at.UnixMilli()) / 1000)
-	return problem(err == nil && at.Unix() >= 0, "an ISO 8601 time from 1970 on")
+	text = strings.ToUpper(strings.Replace(text, " ", "T", 1))
+	for _, clock := range []string{"", "T15:04:05", "T15:04"} { // fractions are read without being in the layout
+		for _, offset := range []string{"Z07:00", "Z0700", "Z07", ""} {
+			if at, err := time.Parse(time.DateOnly+clock+offset, text); err == nil && at.Unix() >= 0 {
+				*t = timestamp(float64(at.UnixMilli()) / 1000)
+				return ""
+			}
+		}
+	}
+	return "not an ISO 8601 time from 1970 on"
 }
 
 // time returns the point in time, to the millisecond.
 func (t timestamp) time() time.Time { return time.UnixMilli(int64(math.Round(float64(t) * 1000))) }
-
-func parseTime(s string) (at time.Time, err error) {
-	if at, err = time.Parse(time.DateOnly, s); err == nil {
-		return at, nil
-	}
-	s = strings.ToUpper(strings.Replace(s, " ", "T", 1))
-	for _, clock := range []string{"15:04:05", "15:04"} { // fractions are read without being in the layout
-		for _, offset := range []string{"Z07:00", "Z0700", "Z07", ""} {
-			if at, err = time.Parse("2006-01-02T"+clock+offset, s); err == nil {
-				return at, nil
-			}
-		}
-	}
-	return time.Time{}, err
-}
 
 // Decode reads an absolute https URL without user information; http is accepted if the host
 // is a loopback address. It accepts only the characters of RFC 3986, so that a link can

@@ -194,15 +194,9 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 // statusError is the error of a status other than 200. It has nothing of the body, which might
 // repeat what was sent.
 func statusError(status int, until time.Time) *Error {
-	e := &Error{Reason: Status, Until: until, Err: fmt.Errorf("status %d", status)}
-	switch {
-	case status == http.StatusUnauthorized:
-		e.Reason = Unauthorized
-	case status == http.StatusTooManyRequests:
-		e.Reason = RateLimited
-	case status == http.StatusServiceUnavailable:
-		e.Reason = Unavailable
-	case status >= 300 && status < 400:
+	reasons := map[int]Reason{401: Unauthorized, 429: RateLimited, 503: Unavailable}
+	e := &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: fmt.Errorf("status %d", status)}
+	if status >= 300 && status < 400 {
 		e.Err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", e.Err)
 	}
 	return e
@@ -217,7 +211,7 @@ type body struct {
 // Read implements io.Reader.
 func (b body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = connectionError(b.ctx, err)
 	}
 	return n, err

@@ -79,7 +79,7 @@ func TestGoldenFields(t *testing.T) {
 		for field, value := range reflect.ValueOf(after).Fields() {
 			was := reflect.ValueOf(before).FieldByIndex(field.Index)
 			if field.IsExported() && !reflect.DeepEqual(value.Interface(), was.Interface()) {
-				outcome += " " + field.Name + "=" + asJSON(t, value.Interface())
+				outcome += " " + field.Name + "=" + string(simtest.Encode(t, value.Interface()))
 			}
 		}
 		return outcome
@@ -111,15 +111,6 @@ func TestUnknownType(t *testing.T) {
 		simtest.AssertEqual(t, "panic", recover(), any(`rentalapi: field "size" is of type int`))
 	}()
 	new(fieldDecoder).decodeFields(decoded(t, `{"size": 1}`), &struct{ Size int }{})
-}
-
-func asJSON(t *testing.T, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 func TestInvalid(t *testing.T) {

@@ -29,9 +29,7 @@ const (
 
 // Response is what is known about a response besides its body.
 type Response struct {
-	// Token identifies the token that was sent: pages fetched with different tokens must
-	// not be combined.
-	Token    Fingerprint
+	Token    Fingerprint    // of the token that was sent: pages fetched with different ones are no list
 	Received time.Time      // when its header was read, by the local clock
 	Date     time.Time      // header Date; zero if it has none
 	Age      *time.Duration // header Age, in whole seconds; nil if it has none
@@ -48,9 +46,8 @@ type Getter interface {
 // Object is one response with a single object in data.
 type Object[T any] struct {
 	Response
-	Value *T
-	// Errors are the fields that were not understood; they have their zero value.
-	Errors []FieldError
+	Value  *T
+	Errors []FieldError // the fields that were not understood; they have their zero value
 }
 
 // Page is one response with a list in data: a whole list, or one page of it.
@@ -61,6 +58,8 @@ type Page[T, M any] struct {
 	Count   int                     // items in data, understood or not
 	Invalid Invalid
 	Meta    M
+
+	metaErrors []FieldError
 }
 
 // List says which list to fetch. Its items are structs with a field ID, whose kind is string.
@@ -96,10 +95,29 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 	return o, err
 }
 
-// GetList fetches a list that has no pages. M is its meta object without count. A response
-// with fewer items than its own meta.count fails with ErrIncomplete.
-func GetList[T, M any](ctx context.Context, api Getter, l List) (Page[T, M], error) {
-	p, _, err := getItems[T, M](ctx, api, l)
+// GetList makes one request for a list. M is its meta object without count. A response with
+// fewer items than its own meta.count fails with ErrIncomplete.
+func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], err error) {
+	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
+		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
+		if err != nil {
+			return err
+		}
+		var m struct {
+			Count *Count `api:"optional"`
+		}
+		var d fieldDecoder
+		errs := d.decodeFields(meta, &m)
+		if m.Count != nil && Count(p.Count) < *m.Count {
+			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
+		}
+		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
+			errs = append(errs, FieldError{"count", "less than the items in data"})
+		}
+		p.metaErrors = append(errs, d.decodeFields(meta, &p.Meta)...)
+		p.Invalid.Add("meta", p.metaErrors...)
+		return nil
+	})
 	return p, err
 }
 
@@ -109,11 +127,11 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
 	l.Query = query
-	p, errs, err := getItems[T, PageMeta](ctx, api, l)
+	p, err := GetList[T, PageMeta](ctx, api, l)
 	if err != nil {
 		return p, err
 	}
-	for _, e := range errs {
+	for _, e := range p.metaErrors {
 		if e.Field == "" || e.Field == "total" || e.Field == "pages" { // others are only compared
 			return p, fmt.Errorf("meta: %w", e)
 		}
@@ -138,31 +156,6 @@ func (m PageMeta) check(page, items Count) error {
 		return fmt.Errorf("data: %v items, but meta demands %v: %w", items, demanded, ErrIncomplete)
 	}
 	return nil
-}
-
-// getItems makes one request for a list. It also returns what is wrong with the meta object.
-func getItems[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], errs []FieldError, err error) {
-	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
-		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
-		if err != nil {
-			return err
-		}
-		var m struct {
-			Count *Count `api:"optional"`
-		}
-		var d fieldDecoder
-		errs = d.decodeFields(meta, &m)
-		if m.Count != nil && Count(p.Count) < *m.Count {
-			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
-		}
-		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
-			errs = append(errs, FieldError{"count", "less than the items in data"})
-		}
-		errs = append(errs, d.decodeFields(meta, &p.Meta)...)
-		p.Invalid.Add("meta", errs...)
-		return nil
-	})
-	return p, errs, err
 }
 
 // readItems reads the items of a list and keeps those with a usable id.

@@ -20,10 +20,10 @@ func TestGoldenResponses(t *testing.T) {
 		switch kind {
 		case "object":
 			o, err := GetObject[testItem](t.Context(), h.main(), "/account")
-			return fmt.Sprintf("%s, errors %v", asJSON(t, o.Value), o.Errors), err
+			return fmt.Sprintf("%s, errors %v", simtest.Encode(t, o.Value), o.Errors), err
 		case "list":
 			p, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
-			return fmt.Sprintf("%s, count %d, meta %s, invalid %v", asJSON(t, p.Items), p.Count, asJSON(t, p.Meta), p.Invalid), err
+			return fmt.Sprintf("%s, count %d, meta %s, invalid %v", simtest.Encode(t, p.Items), p.Count, simtest.Encode(t, p.Meta), p.Invalid), err
 		default:
 			l := testList("/topups")
 			l.MaxItems = 100

@@ -68,7 +68,7 @@ func seriesKey(labels map[string]string) string {
 
 // changes matches the metrics whose values the next fetch can change, although the
 // provider's data stay the same.
-var changes = regexp.MustCompile(`^server_rental_(exporter_|catalog_generated_|status_updated_|(plan|configuration)_last_in_stock_)`)
+var changes = regexp.MustCompile(`^server_rental_(exporter_|catalog_generated_|status_updated_)`)
 
 // checkSeries compares the stored series with those that the exporter serves as text,
 // and the values of those that do not change.

@@ -3,19 +3,14 @@ package runner
 import (
 	"context"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
@@ -38,9 +33,6 @@ type harness struct {
 	log     *simtest.Log
 	ctx     context.Context // of the present set; nil before run
 	stop    func()          // ends all that run started
-
-	down      atomic.Bool // connections are refused
-	transport http.RoundTripper
 }
 
 // withHarness runs a test in a synctest bubble. The responses of the simulated
@@ -74,27 +66,12 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 
 // reset replaces set, client, publisher and log by new ones.
 func (h *harness) reset() {
-	h.t.Helper()
 	h.log, h.ctx = &simtest.Log{}, nil
-	if h.transport == nil { // a former set may still use it
-		var err error
-		if h.transport, err = config.NewRoundTripperFromConfig(config.DefaultHTTPClientConfig, "test", config.WithDialContextFunc(h.Dial)); err != nil {
-			h.t.Fatal(err)
-		}
-	}
 	requests := prometheus.NewPedanticRegistry()
 	h.set = New(Options{Logger: h.log, API: rentalapi.New("test/1", rentalapi.Settings{
-		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,
+		BaseURL: h.URL, Transport: &http.Transport{DialContext: h.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second, Limits: h.limits,
 	}, requests)})
 	h.metrics = prometheus.Gatherers{requests, h.set.Publisher}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (h *harness) RoundTrip(r *http.Request) (*http.Response, error) {
-	if h.down.Load() {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	}
-	return h.transport.RoundTrip(r)
 }
 
 // run applies a configuration. The test ends when all that it started has ended.
@@ -143,16 +120,6 @@ func (h *harness) runFor(d time.Duration) {
 	h.settle()
 }
 
-// once returns the data of a new set that fetched everything once.
-func (h *harness) once(c Spec) map[string]float64 {
-	h.t.Helper()
-	h.reset()
-	if err := h.set.Once(h.t.Context(), c); err != nil {
-		h.t.Fatalf("Once: %v", err)
-	}
-	return h.data()
-}
-
 // configure returns a configuration in which the named collectors, or all, have the
 // same settings, with the account main.
 func configure(interval, maxAge time.Duration, names ...string) Spec {
@@ -175,21 +142,15 @@ func testAccount(name, token string) AccountSpec {
 	return AccountSpec{Name: name, Identity: token, Token: func() (string, error) { return token, nil }}
 }
 
-// exposition returns the published metrics of the families that are wanted.
-func (h *harness) exposition(wanted func(name string) bool) simtest.Exposition {
+// scrape returns what is published.
+func (h *harness) scrape() simtest.Exposition {
 	h.t.Helper()
 	h.set.Publisher.Publish()
 	families, err := h.metrics.Gather()
 	if err != nil {
 		h.t.Errorf("Gather: %v", err)
 	}
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return !wanted(f.GetName()) })
 	return simtest.NewExposition(h.t, families)
-}
-
-func (h *harness) scrape() simtest.Exposition {
-	h.t.Helper()
-	return h.exposition(func(string) bool { return true })
 }
 
 // data returns the series of the provider's data.
@@ -198,14 +159,19 @@ func (h *harness) data() map[string]float64 {
 	return h.scrape().Data()
 }
 
+// definitions lists all metrics of a set.
+func definitions() []*metric.Definition {
+	return slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions())
+}
+
 // values returns the values of one metric, whose name is given without namespace, by
 // label values, in the order of the definition and separated by spaces.
 func (h *harness) values(name string) map[string]float64 {
 	h.t.Helper()
-	all := slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions())
+	all := definitions()
 	d := all[slices.IndexFunc(all, func(d *metric.Definition) bool { return d.Name == metric.Namespace+name })]
 	found := map[string]float64{}
-	for series, v := range h.exposition(func(name string) bool { return name == d.Name }).Values {
+	for series, v := range h.scrape().WithPrefix(d.Name + "{") {
 		var labels []string
 		for _, l := range d.Labels {
 			labels = append(labels, simtest.Label(series, l))
@@ -268,22 +234,6 @@ func accountOf(r collector.Resource) string {
 		return "main"
 	}
 	return ""
-}
-
-// failed and recovered are lines of the log, for simtest.Log.Assert.
-func failed(r collector.Resource, parts ...string) string {
-	return strings.Join(append([]string{"level=error " + loggedBy(r) + `"collector failed"`}, parts...), "*")
-}
-
-func recovered(r collector.Resource) string {
-	return "level=info " + loggedBy(r) + `"collector recovered"`
-}
-
-func loggedBy(r collector.Resource) string {
-	if r.Account {
-		return "collector=" + r.Name + " account=main msg="
-	}
-	return "collector=" + r.Name + " msg="
 }
 
 // resource returns the resource of a name.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -11,70 +12,42 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestUnusableResponses has a way to fail for each layer that finds it, from the start
-// until it is repaired: success, counted errors, the log, and that all else is
-// unaffected. Package rentalapi tests every other fault.
+// TestUnusableResponses has a fault everywhere, and one at one endpoint, from the start until it is
+// repaired: success, counted errors, the log, and that all else is unaffected. Package rentalapi
+// tests every other fault.
 func TestUnusableResponses(t *testing.T) {
-	text := func(body string) *simtest.Fault {
-		return &simtest.Fault{Handler: simtest.Reply(http.StatusOK, nil, body)}
-	}
-	everywhere := collector.Resources()
 	for _, c := range []struct {
-		name    string
-		fault   *simtest.Fault // nil: the API is down
+		fault   simtest.Fault
 		victims []collector.Resource
 		reason  rentalapi.Reason
 		logged  string // after the endpoint
 	}{
-		{"API down", nil, everywhere, rentalapi.Connection, "connection refused"},
-		{"no response", &simtest.Fault{Kind: simtest.Hang}, everywhere, rentalapi.Timeout, "timed out before the response was complete"},
-		{"404", &simtest.Fault{Status: http.StatusNotFound}, []collector.Resource{resource("os")}, rentalapi.Status, "status 404"},
-		{"shortened list", text(`{"data":[],"meta":{"count":15}}`), []collector.Resource{resource("ssh_keys")}, rentalapi.Incomplete, "data: 0 items, but meta.count is 15"},
-		{"status without locations", text(`{"data":{}}`), []collector.Resource{resource("status")}, rentalapi.Incomplete, "data.locations: missing or empty"},
+		{simtest.Fault{Kind: simtest.Hang}, collector.Resources(), rentalapi.Timeout, "timed out before the response was complete"},
+		{
+			simtest.Fault{Path: "/status", Handler: simtest.Reply(http.StatusOK, nil, `{"data":{}}`)},
+			[]collector.Resource{resource("status")}, rentalapi.Incomplete, "data.locations: missing or empty",
+		},
 	} {
-		subtest(t, c.name, func(t *testing.T, h *harness) {
-			settings := configure(time.Minute, 10*time.Minute)
-			want := h.once(settings)
-			h.reset()
-			var absent []string
-			var failures, recoveries []string
-			wantErrors := map[string]float64{}
-			h.down.Store(c.fault == nil)
-			for _, r := range c.victims {
-				absent = append(absent, families(r)...)
-				failures = append(failures, failed(r, r.Path+": ")+"*"+c.logged)
-				recoveries = append(recoveries, recovered(r))
-				if c.fault != nil {
-					f := *c.fault
-					f.Path = r.Path
-					h.Inject(f)
-				}
-			}
-			before := len(h.Requests())
-			h.run(settings)
-			h.runFor(time.Minute) // with more requests unanswered, the next ones would be spread
-
-			h.assertEqual("data", h.data(), without(want, absent...))
-			h.assertSuccess(c.victims...)
-			got := map[string]float64{}
-			for key, n := range h.values("exporter_api_errors_total") {
-				if n > 0 {
-					got[key] = n
-				}
-			}
+		subtest(t, string(c.reason), func(t *testing.T, h *harness) {
+			h.Inject(c.fault)
+			h.run(configure(time.Minute, 10*time.Minute))
+			h.runFor(time.Minute)
+			var absent, failures, recoveries []string
+			errors := map[string]float64{}
 			for _, r := range c.victims { // each request counts as one error
-				key := r.Path + " " + string(c.reason)
-				wantErrors[key] = float64(h.CountByPath(before)[r.Path])
-				if c.fault == nil {
-					wantErrors[key] = got[key] // without requests
-				}
+				absent = append(absent, families(r)...)
+				errors[r.Path+" "+string(c.reason)] = float64(h.CountByPath(0)[r.Path])
+				failures = append(failures, "level=error collector="+r.Name+` *msg="collector failed" err="`+r.Path+": *"+c.logged)
+				recoveries = append(recoveries, "level=info collector="+r.Name+` *msg="collector recovered"`)
 			}
-			h.assertEqual("errors", got, wantErrors)
+			during, counted := h.data(), h.values("exporter_api_errors_total")
+			maps.DeleteFunc(counted, func(_ string, n float64) bool { return n == 0 })
+			h.assertEqual("errors", counted, errors)
+			h.assertSuccess(c.victims...)
 			h.log.Assert(t, failures...)
-			h.down.Store(false)
 			h.RemoveAll()
 			h.runFor(2 * time.Minute)
-			h.assertEqual("data after recovery", h.data(), want)
+			h.assertEqual("data during the fault", during, without(h.data(), absent...))
 			h.assertSuccess()
 			h.log.Assert(t, recoveries...)
 		})

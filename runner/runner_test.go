@@ -3,10 +3,8 @@ package runner
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -41,7 +40,9 @@ func requestsPer(public, account int) map[string]int {
 func TestMaxAge(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {
 		const maxAge, last = 10 * time.Minute, "exporter_collector_last_success_timestamp_seconds"
-		h.run(configure(time.Minute, maxAge))
+		c := configure(time.Minute, maxAge)
+		c.Watches = []collector.Watch{{Name: "gpu", GPU: new(true)}}
+		h.run(c)
 		h.runFor(30 * time.Second)
 		want, fetched := h.data(), h.values(last)
 		h.Inject(simtest.Fault{Kind: simtest.Drop})
@@ -57,166 +58,90 @@ func TestMaxAge(t *testing.T) {
 	})
 }
 
-// TestReady asserts that the first publication that follows readiness has the outcome of
-// every first fetch, whatever the order and the delay of the responses. An account that
-// is added later does not change that it is ready.
+// TestReady asserts that a set is ready once every collector was tried, and publishes the outcome
+// by then. A long history delays that until its first page only. An account that is added later
+// does not change that it is ready.
 func TestReady(t *testing.T) {
-	for seed := range 10 {
-		subtest(t, fmt.Sprint("seed=", seed), func(t *testing.T, h *harness) {
-			rng := rand.New(rand.NewPCG(uint64(seed), 0))
-			delays := map[string]time.Duration{"/plans": time.Millisecond}
-			for _, r := range collector.Resources() {
-				delays[r.Path] += time.Duration(rng.IntN(3)) * time.Millisecond
-			}
-			h.OnRequest(func(path string, _ url.Values) { time.Sleep(delays[path]) })
-			failing := resource([]string{"plans", "os", "servers"}[rng.IntN(3)])
-			h.Inject(simtest.Fault{Path: failing.Path, Status: 500})
-			h.assertEqual("ready before a configuration", h.set.Ready(), false)
-			h.run(configure(time.Minute, 10*time.Minute))
-			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
-			h.set.Run(h.ctx)
-			h.waitReady()
-			families, err := h.metrics.Gather() // what is published
-			h.assertEqual("error", err, nil)
-			first := simtest.NewExposition(t, families)
-			h.runFor(2 * time.Second)
-			h.assertEqual("collector_success at first", first.CollectorSuccess(), h.scrape().CollectorSuccess())
-			h.assertEqual("data at first", first.Data(), h.scrape().Data())
-			h.assertSuccess(failing)
-
-			h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
-			h.run(configure(time.Minute, 10*time.Minute).withLab())
-			h.assertEqual("ready with a new account", h.set.Ready(), true)
-		})
-	}
-}
-
-// waitReady publishes and asks several times at each instant, so that it competes with the
-// goroutines that process the responses.
-func (h *harness) waitReady() {
-	h.t.Helper()
-	for range 60_000 {
-		for range 20 {
-			h.set.Publisher.Publish()
-			if h.set.Ready() {
-				return
-			}
-			runtime.Gosched()
-		}
-		time.Sleep(time.Millisecond)
-	}
-	h.t.Fatal("not ready within a minute")
-}
-
-// TestReadyDuringHistoryWalk asserts that a long history delays readiness until its
-// first page only.
-func TestReadyDuringHistoryWalk(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		const entries, delay = 12 * rentalapi.MaxPageItems, 50 * time.Millisecond
 		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(entries, time.Now())
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(12*rentalapi.MaxPageItems, time.Now())
 		})
 		h.OnRequest(func(path string, _ url.Values) {
 			if path == "/transactions" {
-				time.Sleep(delay)
+				time.Sleep(2 * time.Second)
 			}
 		})
-		h.run(configure(time.Minute, time.Hour))
-		h.set.Run(h.ctx)
-		h.waitReady()
-		if took := time.Since(start); took < delay || took > 2*delay {
-			t.Errorf("ready after %v, want %v: after the first page", took, delay)
-		}
-		h.assertEqual("transactions when ready", h.values("transactions"), map[string]float64{})
+		h.Inject(simtest.Fault{Path: "/os", Status: http.StatusInternalServerError})
+		h.assertEqual("ready before a configuration", h.set.Ready(), false)
+		h.run(configure(time.Minute, 10*time.Minute))
+		time.Sleep(time.Second)
+		h.assertEqual("ready before the first page", h.set.Ready(), false)
+		time.Sleep(2 * time.Second)
+		h.assertEqual("ready", h.set.Ready(), true)
+		families, err := h.metrics.Gather() // what is published
+		h.assertEqual("error", err, nil)
+		first := simtest.NewExposition(t, families)
+		h.assertEqual("data at first", first.Data(), h.data())
+		success := first.CollectorSuccess()
+		success["transactions main"] = 1 // absent at first
+		h.settle()
+		h.assertEqual("collector_success at first", success, h.scrape().CollectorSuccess())
+		h.assertSuccess(resource("os"))
+
+		h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
+		h.run(configure(time.Minute, 10*time.Minute).withLab())
+		h.assertEqual("ready with a new account", h.set.Ready(), true)
 	})
 }
 
 // TestApplyConfig changes the configuration of a running set, 30 seconds after its
 // first fetch and 30 seconds before its second.
 func TestApplyConfig(t *testing.T) {
-	change := func(f func(*Timing)) func(Spec) Spec {
-		return func(c Spec) Spec {
-			next := c
-			next.Collectors = map[string]Timing{}
-			for name, s := range c.Collectors {
-				f(&s)
-				next.Collectors[name] = s
-			}
-			return next
-		}
+	spec := func(change func(c *Spec)) Spec {
+		c := configure(time.Minute, 10*time.Minute).withLab()
+		change(&c)
+		return c
 	}
 	const lab, third = `account="lab"`, `account="third"`
-	shorter := requestsPer(2, 4)
+	none, shorter := requestsPer(0, 0), requestsPer(2, 4)
 	shorter["/transactions"] = 2 // at least 10 seconds for each page, and a max age of three times that
 	for _, c := range []struct {
 		name     string
-		change   func(Spec) Spec
+		next     Spec
 		requests map[string]int // within 13 seconds
-		want     func(before map[string]float64) map[string]float64
+		absent   []string       // afterwards
 	}{
-		{"accounts in another order, with another function for the same token", func(c Spec) Spec {
+		{"accounts in another order, with another function for the same token", spec(func(c *Spec) {
 			c.Accounts = []AccountSpec{c.Accounts[1], testAccount("main", simtest.MainToken)}
-			return c
-		}, requestsPer(0, 0), nil},
-		{"longer interval", change(func(s *Timing) { s.Interval = time.Hour }), requestsPer(0, 0), nil},
-		{"shorter interval", change(func(s *Timing) { s.Interval = 5 * time.Second }), shorter, nil},
-		{"another token source", func(c Spec) Spec {
-			c.Accounts[1].Identity = "another file"
-			return c
-		}, requestsPer(0, 1), nil},
-		{"another API", func(c Spec) Spec { c.API = "another"; return c }, requestsPer(1, 2), nil},
-		{
-			"shorter max_age", change(func(s *Timing) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
-			func(map[string]float64) map[string]float64 { return map[string]float64{} },
-		},
-		{
-			"an account removed", func(c Spec) Spec { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
-			func(before map[string]float64) map[string]float64 { return without(before, lab) },
-		},
-		{"a collector removed", func(c Spec) Spec {
-			c = change(func(*Timing) {})(c)
-			delete(c.Collectors, "plans")
-			return c
-		}, requestsPer(0, 0), func(before map[string]float64) map[string]float64 {
-			return without(before, families(resource("plans"))...)
-		}},
-		{"an account added", func(c Spec) Spec {
-			c.Accounts = append(c.Accounts, testAccount("third", "secret-third"))
-			return c
-		}, requestsPer(0, 1), func(before map[string]float64) map[string]float64 {
-			after := maps.Clone(before)
-			for series, v := range before {
-				if strings.Contains(series, lab) {
-					after[strings.ReplaceAll(series, lab, third)] = v
-				}
-			}
-			return after
-		}},
+		}), none, nil},
+		{"longer interval", configure(time.Hour, 10*time.Minute).withLab(), none, nil},
+		{"shorter interval", configure(5*time.Second, 10*time.Minute).withLab(), shorter, nil},
+		{"another token source", spec(func(c *Spec) { c.Accounts[1].Identity = "another file" }), requestsPer(0, 1), nil},
+		{"another API", spec(func(c *Spec) { c.API = "another" }), requestsPer(1, 2), nil},
+		{"shorter max_age", configure(time.Minute, 20*time.Second).withLab(), none, []string{""}},
+		{"an account removed", configure(time.Minute, 10*time.Minute), none, []string{lab}},
+		{"a collector removed", spec(func(c *Spec) { delete(c.Collectors, "plans") }), none, families(resource("plans"))},
+		{"an account added", spec(func(c *Spec) { c.Accounts = append(c.Accounts, testAccount("third", "secret-third")) }), requestsPer(0, 1), nil},
 	} {
 		subtest(t, c.name, func(_ *testing.T, h *harness) {
 			h.Change(func(w *simulator.World) { w.Accounts["secret-third"] = simulator.ExampleAccount("lab", time.Now()) })
-			before := configure(time.Minute, 10*time.Minute).withLab()
-			h.run(before)
+			h.run(spec(func(*Spec) {}))
 			h.runFor(31 * time.Second) // longer than the least max age of transactions
-			want, requests := h.data(), len(h.Requests())
-			if c.want != nil {
-				want = c.want(want)
-			}
-			next := c.change(before)
-			h.run(next)
-			for series := range h.data() { // at once, and not only after the next fetch
-				if _, wanted := want[series]; !wanted {
-					h.t.Errorf("still exposed: %s", series)
-					break
-				}
-			}
+			want, requests := without(h.data(), c.absent...), len(h.Requests())
+			h.run(c.next)
+			at := h.data() // once, and not only after the next fetch
+			maps.DeleteFunc(at, func(series string, _ float64) bool { _, wanted := want[series]; return wanted })
+			h.assertEqual("still exposed", at, map[string]float64{})
 			time.Sleep(13 * time.Second)
 			synctest.Wait()
-			h.assertEqual("requests", h.CountByPath(requests), c.requests)
-			h.assertEqual("data", h.data(), want)
-			if len(next.Accounts) > len(before.Accounts) { // has the provider's id of lab
+			if len(c.next.Accounts) == 3 { // the third has the data of lab
+				for series, v := range maps.Clone(want) {
+					want[strings.ReplaceAll(series, lab, third)] = v
+				}
 				h.log.Assert(h.t, `level=warn msg="same provider account configured more than once" account=third first=lab`)
 			}
+			h.assertEqual("requests", h.CountByPath(requests), c.requests)
+			h.assertEqual("data", h.data(), want)
 			h.log.Assert(h.t)
 		})
 	}
@@ -248,25 +173,35 @@ func TestIdentities(t *testing.T) {
 	})
 }
 
-// TestAnotherProviderAccount replaces the token of an account by that of another provider
-// account, whose collector of servers fails: what is shown is of one account.
+// TestAnotherProviderAccount replaces the token of an account by that of another provider account
+// while the servers are on their way: what is shown is of one account.
 func TestAnotherProviderAccount(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		var token atomic.Value
 		token.Store(simtest.MainToken)
-		c := configure(time.Minute, 10*time.Minute, "account", "servers")
+		c := configure(time.Hour, 2*time.Hour, "account", "servers", "ssh_keys")
+		c.Collectors["account"] = Timing{Interval: 5 * time.Second, MaxAge: time.Minute}
+		c.Collectors["servers"] = Timing{Interval: time.Minute, MaxAge: 10 * time.Minute}
 		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}}
 		h.run(c)
 		h.runFor(30 * time.Second)
 		if n := len(h.values("server_info")); n == 0 {
 			t.Fatal("no servers")
 		}
-		token.Store(simtest.LabToken)
-		h.Inject(simtest.Fault{Path: "/servers", Status: http.StatusInternalServerError})
-		h.runFor(2 * time.Minute)
+		h.OnRequest(func(path string, _ url.Values) {
+			if path == "/servers" {
+				token.Store(simtest.LabToken)
+				time.Sleep(8 * time.Second)
+			}
+		})
+		h.sleepUntilAsked("/servers")
+		time.Sleep(9 * time.Second)
 		h.assertEqual("servers", h.values("server_info"), map[string]float64{})
 		h.assertEqual("funded until", h.values("account_funded_until_timestamp_seconds"), map[string]float64{})
-		h.log.Assert(t, `level=warn msg="account has become another provider account" account=main before=* now=*`, `level=error collector=servers*"collector failed"*`)
+		keys := h.requestsFor("/ssh-keys") // which are fetched again at once
+		h.assertEqual("token of the keys", keys[len(keys)-1].Token, simtest.LabToken)
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=main before=* now=*`,
+			`level=error collector=servers*"collector failed"*token: changed`)
 	})
 }
 
@@ -289,7 +224,7 @@ func TestLogBlocks(t *testing.T) {
 		blocked.Store(true)
 		h.setStock("gpu-l40s", false)
 		time.Sleep(2 * time.Minute)
-		h.down.Store(true)
+		h.Inject(simtest.Fault{Kind: simtest.Drop})
 		time.Sleep(10 * time.Minute)
 		h.assertEqual("samples of expired data", []int{len(h.published("plan_in_stock")), len(h.published("location_info"))}, []int{0, 0})
 		close(release)
@@ -369,5 +304,36 @@ func TestOnce(t *testing.T) {
 		h.assertEqual("error", fmt.Sprint(err), fmt.Sprintf("2 of %d collectors failed", len(collector.Resources())))
 		time.Sleep(time.Hour)
 		h.assertEqual("requests", h.CountByPath(0), requestsPer(1, 1))
+	})
+}
+
+// TestLint checks all metrics of a running set with promlint, and that all are
+// exposed.
+func TestLint(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := configure(time.Minute, time.Hour)
+		c.Watches = []collector.Watch{{Name: "gpu", GPU: new(true)}}
+		h.Change(func(w *simulator.World) { w.GeneratedAt = nil }) // an age of a year is not known
+		h.run(c)
+		h.settle()
+		for _, in := range []bool{false, true, false} {
+			h.setStock("gpu-rtx-4000-ada", in)
+			h.Change(func(w *simulator.World) {
+				w.SetStock("ryzen-9-9950x", "fra", in) // is a saved configuration
+				w.Accounts[simtest.MainToken].SSHKeys[0]["fingerprint"] = fmt.Sprint(in)
+			})
+			h.runFor(2 * time.Minute)
+		}
+		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
+		h.runFor(2 * time.Minute)
+		exposed := h.scrape().Families
+		for _, d := range definitions() {
+			if _, found := exposed[d.Name]; !found {
+				t.Errorf("not exposed: %s", d.Name)
+			}
+		}
+		families, _ := h.metrics.Gather()
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		h.assertEqual("promlint", []any{problems, err}, []any{[]promlint.Problem(nil), error(nil)})
 	})
 }

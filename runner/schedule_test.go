@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"testing"
@@ -77,9 +76,6 @@ func TestAfterSuccess(t *testing.T) {
 		{"old response again", 60 * second, 60 * second, 61 * second, 0, false, 59 * second, true},
 		{"much older response", 60 * second, 60 * second, 200 * second, 0, true, 100 * second, true},
 		{"first of several expiries", 300 * second, 60 * second, 31 * second, 0, false, 329 * second, true},
-		{"interval of 80 seconds", 80 * second, 60 * second, 0, 0, true, 120 * second, true},
-		{"interval of 100 seconds", 100 * second, 60 * second, 0, 0, true, 120 * second, true},
-		{"interval of 200 seconds", 200 * second, 60 * second, 0, 0, true, 240 * second, true},
 	} {
 		s, madeBy := schedule{cacheTime: c.cacheTime, late: c.late, aimed: c.aimed, failures: 3}, time.Time{}
 		if c.age != unknown {
@@ -100,8 +96,7 @@ func TestCacheExpiryShows(t *testing.T) {
 	for kind, age := range map[string]bool{"Age": true, "stamps": false} {
 		subtest(t, kind, func(t *testing.T, h *harness) {
 			const cacheTime, fetches = 30 * time.Second, 60 // of the status
-			offset, delay := rand.N(cacheTime), rand.N(300*time.Millisecond)
-			t.Logf("offset %v, delay %v", offset, delay)
+			const offset, delay = 17 * time.Second, 150 * time.Millisecond
 			h.Change(func(w *simulator.World) { w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, offset, age })
 			h.OnRequest(func(string, url.Values) { time.Sleep(delay) })
 			c := configure(cacheTime, 5*time.Minute, "status")
@@ -151,6 +146,16 @@ func TestAtLeast(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		h.assertEqual("requests of four fetches", len(h.Requests()), 4*18)
 		h.assertEqual("timing", h.set.Health()[0].Timing, Timing{Interval: 3 * time.Minute, MaxAge: 9 * time.Minute})
+	})
+}
+
+// TestSlowFetches has fetches that take longer than the interval, which counts from their end.
+func TestSlowFetches(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.OnRequest(func(string, url.Values) { time.Sleep(8 * time.Second) })
+		h.run(configure(5*time.Second, time.Minute, "os"))
+		time.Sleep(time.Minute)
+		h.assertEqual("requests", len(h.Requests()), 5)
 	})
 }
 
@@ -206,7 +211,7 @@ func TestDataTimestamp(t *testing.T) {
 			}
 		}
 		h.assertEqual("data", h.values(name), want)
-		h.down.Store(true)
+		h.Inject(simtest.Fault{Kind: simtest.Drop})
 		h.runFor(3 * time.Hour)
 		h.assertEqual("expired data", h.values(name), map[string]float64{})
 	})

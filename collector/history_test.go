@@ -22,8 +22,9 @@ func listed(id string, stock, usd any) simulator.Object {
 	}
 }
 
+// inStock and soldOut return such plans.
 func inStock(id string) simulator.Object { return listed(id, true, 50) }
-func soldOut(id string) simulator.Object { return listed(id, false, 50) }
+func soldOut() simulator.Object          { return listed("a", false, 50) } // plan a
 
 // catalog is one response of /plans.
 type catalog []simulator.Object
@@ -61,23 +62,23 @@ func TestHistory(t *testing.T) {
 		{"no change", []minutes{{0, all}, {1, all}}, []string{"", ""}, []float64{0, 0, never, never}},
 		{
 			"restocks and sellouts",
-			[]minutes{{0, catalog{soldOut("a")}}, {1, catalog{inStock("a")}}, {1, catalog{soldOut("a")}}, {1, catalog{inStock("a")}}},
+			[]minutes{{0, catalog{soldOut()}}, {1, catalog{inStock("a")}}, {1, catalog{soldOut()}}, {1, catalog{inStock("a")}}},
 			[]string{"", "plan in stock a", "plan sold out a", "plan in stock a"},
 			[]float64{2, 1, 3, 2},
 		},
 		{"returns as it was", []minutes{{0, all}, {1, all[1:]}, {1, all}}, []string{"", "plan removed a", ""}, []float64{0, 0, never, never}},
-		{"returns sold out", []minutes{{0, all}, {1, all[1:]}, {1, catalog{soldOut("a")}}}, []string{"", "plan removed a", "plan sold out a, plan removed b"}, []float64{0, 1, never, 2}},
+		{"returns sold out", []minutes{{0, all}, {1, all[1:]}, {1, catalog{soldOut()}}}, []string{"", "plan removed a", "plan sold out a, plan removed b"}, []float64{0, 1, never, 2}},
 		{
 			"returns after an hour",
-			[]minutes{{0, catalog{soldOut("a")}}, {1, catalog{inStock("a")}}, {1, nil}, {59, catalog{soldOut("a")}}},
+			[]minutes{{0, catalog{soldOut()}}, {1, catalog{inStock("a")}}, {1, nil}, {59, catalog{soldOut()}}},
 			[]string{"", "plan in stock a", "plan removed a", "plan added a"},
 			[]float64{0, 0, never, never},
 		},
-		{"nothing is known for hours", []minutes{{0, catalog{soldOut("a")}}, {300, catalog{inStock("a")}}}, []string{"", "plan in stock a"}, []float64{1, 0, 300, never}},
+		{"nothing is known for hours", []minutes{{0, catalog{soldOut()}}, {300, catalog{inStock("a")}}}, []string{"", "plan in stock a"}, []float64{1, 0, 300, never}},
 		{"added", []minutes{{0, nil}, {1, catalog{inStock("a")}}}, []string{"", "plan added a"}, []float64{0, 0, never, never}},
 		{
 			"stock and price are not known",
-			[]minutes{{0, catalog{soldOut("a")}}, {1, catalog{listed("a", nil, nil)}}, {1, catalog{listed("a", true, 60)}}},
+			[]minutes{{0, catalog{soldOut()}}, {1, catalog{listed("a", nil, nil)}}, {1, catalog{listed("a", true, 60)}}},
 			[]string{"", "", "plan in stock a, plan price changed a"},
 			[]float64{1, 0, 2, never},
 		},

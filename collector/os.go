@@ -42,7 +42,7 @@ func osImages() Resource {
 	}
 }
 
-func addOSImages(b *metric.Builder, page rentalapi.Page[osImage, osMeta], s *Snapshot) {
+func addOSImages(b *metric.Builder, page rentalapi.Page[osImage, osMeta], _ *Snapshot) {
 	for _, o := range page.Items {
 		b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
 		metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)

@@ -103,13 +103,8 @@ type Snapshot struct {
 	Data    Data
 	Token   rentalapi.Fingerprint // with which it was fetched
 	AtLeast time.Duration         // minimum time until the next fetch; 0: none
-
-	// Made is when the provider made the response, by the local clock; when it was received if
-	// its age is not known.
-	Made time.Time
-	// MadeBy is when the provider made it at the latest: ages are truncated to seconds. It is
-	// zero if the age is not known.
-	MadeBy time.Time
+	Made    time.Time             // when the provider made it, by the local clock; when it was received if its age is not known
+	MadeBy  time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
 
 	stamp   *timestamp // when the provider made it, by its own account; nil if it does not say
 	items   []item     // for the history

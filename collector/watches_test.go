@@ -116,7 +116,7 @@ type step struct {
 func TestWatchSteps(t *testing.T) {
 	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
 	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
-	a, sold, unknown, none := catalog{inStock("a")}, catalog{soldOut("a")}, catalog{listed("a", nil, 50)}, catalog{}
+	a, sold, unknown, none := catalog{inStock("a")}, catalog{soldOut()}, catalog{listed("a", nil, 50)}, catalog{}
 	at := func(usd any) catalog { return catalog{listed("a", true, usd)} }
 	american := catalog{inStock("a")}
 	american[0] = simtest.Decode(t, simtest.Encode(t, american[0]))

@@ -16,26 +16,15 @@ import (
 // a missing field must stay unknown. A value out of range or of another JSON type
 // makes its field invalid.
 type (
-	// count is a number of 0 or more.
-	count = rentalapi.Count
-	// price is what something costs, rounded to a millionth: what the provider calculates
-	// with may leave a rest.
-	price float64
-	// amount is money that may be owed, rounded likewise.
-	amount float64
-	// latitude and longitude are degrees.
-	latitude  float64
-	longitude float64
-	// timestamp is a point in time from 1970 on, as Unix seconds. A date without a
-	// time is its midnight in UTC.
-	timestamp float64
-	// state is a text that is never empty or blank.
-	state string
-	// locationID is the id of a location in lower case, so that what belongs to one location
-	// has one label.
-	locationID string
-	// link is the address of a page that people may be sent to.
-	link string
+	count      = rentalapi.Count // 0 or more
+	price      float64           // 0 or more, rounded to a millionth: what the provider calculates with may leave a rest
+	amount     float64           // money that may be owed, rounded likewise
+	latitude   float64           // degrees
+	longitude  float64           // degrees
+	timestamp  float64           // Unix seconds, from 1970 on; a date without a time is its midnight in UTC
+	state      string            // never empty or blank
+	locationID string            // in lower case, so that what belongs to one location has one label
+	link       string            // address of a page that people may be sent to
 )
 
 // Decode implements rentalapi.Value; likewise below.

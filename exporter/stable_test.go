@@ -49,7 +49,7 @@ func TestStable(t *testing.T) {
 // addNames adds lines like those of the list for all metrics, flags and variables.
 func addNames(exists map[string]bool) {
 	for _, d := range Definitions() {
-		exists[strings.Join(append([]string{"metric", d.Name, string(d.Type)}, d.Labels...), " ")] = true
+		exists[strings.Join(append([]string{"metric", d.Name, d.Type}, d.Labels...), " ")] = true
 	}
 	app, _ := newApplication(io.Discard)
 	for _, f := range app.Model().Flags {

@@ -79,31 +79,21 @@ func (a *activity) price(w *World, _ time.Time) {
 	}
 }
 
-// eachAccount calls f for every account in order of the tokens, so that events
-// are the same in every run.
-func eachAccount(w *World, f func(a *Account)) {
-	for _, token := range slices.Sorted(maps.Keys(w.Accounts)) {
-		if a := w.Accounts[token]; a != nil {
-			f(a)
-		}
-	}
-}
-
 // charge spends a part of each balance. The amount is a proportion, so that the
 // balance stays within limits over weeks.
 func (a *activity) charge(w *World, now time.Time) {
-	eachAccount(w, func(account *Account) {
+	for _, account := range w.accounts() {
 		if amount := account.balance() * (5 + a.rand.IntN(15)) / 1000; amount > 0 {
 			account.addTransaction("usage", -amount, "Traffic and backups", nil, now)
 		}
 		account.renew(now)
-	})
+	}
 }
 
 // topups advances every top-up that is not closed, and orders one for an account that has
 // no pending one.
 func (a *activity) topups(w *World, now time.Time) {
-	eachAccount(w, func(account *Account) {
+	for _, account := range w.accounts() {
 		pending := false
 		for _, t := range account.Topups {
 			switch Text(t, "status") {
@@ -123,11 +113,11 @@ func (a *activity) topups(w *World, now time.Time) {
 			}
 		}
 		if pending || !a.chance(5) {
-			return
+			continue
 		}
 		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), 25_00*(1+a.rand.IntN(6)), coins()[a.rand.IntN(2)], now)
 		account.Topups = slices.Insert(account.Topups, 0, t)
-	})
+	}
 }
 
 // incident lets a component degrade or recover. At most three are degraded. Now and then

@@ -52,33 +52,25 @@ func setStock(w *World, form url.Values) error {
 
 // pay pays the newest open top-up of an account.
 func pay(w *World, form url.Values) error {
-	name, paid := form.Get("account"), false
-	eachAccount(w, func(a *Account) {
+	for _, a := range w.accounts() {
 		open := find(a.Topups, func(t Object) bool { return Text(t, "status") == "pending" || Text(t, "status") == "confirming" })
-		if open != nil && Text(a.Account, "name") == name {
+		if open != nil && Text(a.Account, "name") == form.Get("account") {
 			a.credit(open, time.Now())
-			paid = true
+			return nil
 		}
-	})
-	if !paid {
-		return fmt.Errorf("account %q: unknown, or without an open top-up", name)
 	}
-	return nil
+	return fmt.Errorf("account %q: unknown, or without an open top-up", form.Get("account"))
 }
 
 // setServer sets the status of a server.
 func setServer(w *World, form url.Values) error {
-	var server Object
-	eachAccount(w, func(a *Account) {
-		if found := find(a.Servers, hasID(form.Get("server"))); found != nil {
-			server = found
+	for _, a := range w.accounts() {
+		if server := find(a.Servers, hasID(form.Get("server"))); server != nil {
+			server["status"] = form.Get("status")
+			return nil
 		}
-	})
-	if server == nil {
-		return fmt.Errorf("server %q: unknown", form.Get("server"))
 	}
-	server["status"] = form.Get("status")
-	return nil
+	return fmt.Errorf("server %q: unknown", form.Get("server"))
 }
 
 // setFailure lets an endpoint fail with an HTTP status until that is 200.

@@ -13,51 +13,20 @@ import (
 )
 
 // get requests a path below the prefix.
-func get(h http.Handler, path string) response {
-	return do(h, http.MethodGet, path, simtest.MainToken)
-}
-
-func do(h http.Handler, method, path, token string) response {
-	r := httptest.NewRequest(method, simulator.Prefix+path, nil)
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	return respond(h, r)
-}
-
-// ask requests a public path for a client address.
-func ask(h http.Handler, path, address string) response {
-	r := httptest.NewRequest(http.MethodGet, simulator.Prefix+path, nil)
-	r.RemoteAddr = address
-	return respond(h, r)
-}
-
-type response struct{ *httptest.ResponseRecorder }
-
-func respond(h http.Handler, r *http.Request) response {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return response{w}
-}
-
-// object decodes the body.
-func (r response) object(t *testing.T) simulator.Object {
-	t.Helper()
-	return simtest.Decode(t, r.Body.Bytes())
+func get(h http.Handler, path string) simtest.Response {
+	return simtest.ServeGet(h, simulator.Prefix+path, "Authorization", "Bearer "+simtest.MainToken)
 }
 
 // headers returns the named headers that are present.
-func (r response) headers(names ...string) map[string]string {
+func headers(r simtest.Response, names ...string) map[string]string {
 	found := map[string]string{}
 	for _, name := range names {
-		if values := r.Header().Values(name); len(values) > 0 {
+		if values := r.Header.Values(name); len(values) > 0 {
 			found[name] = strings.Join(values, ", ")
 		}
 	}
 	return found
 }
-
-var cacheHeaders = []string{"Cache-Control", "Access-Control-Allow-Origin", "Content-Type", "Allow"}
 
 func TestHeaders(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
@@ -69,8 +38,8 @@ func TestHeaders(t *testing.T) {
 		"/plans": public("60"), "/locations": public("60"), "/os": public("60"), "/status": public("30"), "/account": private, "/topups": private,
 	} {
 		got := get(a, path)
-		simtest.AssertEqual(t, path+" status", got.Code, http.StatusOK)
-		simtest.AssertEqual(t, path+" headers", got.headers(cacheHeaders...), want)
+		simtest.AssertEqual(t, path+" status", got.Status, http.StatusOK)
+		simtest.AssertEqual(t, path+" headers", headers(got, "Cache-Control", "Access-Control-Allow-Origin", "Content-Type", "Allow"), want)
 	}
 }
 
@@ -100,9 +69,12 @@ func TestErrors(t *testing.T) {
 		{"GET", "/transactions?status=paid", simtest.MainToken, invalid},
 	} {
 		t.Run(c.method+c.path, func(t *testing.T) {
-			r := do(a, c.method, c.path, c.token)
-			o := r.object(t)
-			simtest.AssertEqual(t, "error", failed{r.Code, simulator.Text(o, "error", "code"), r.Header().Get("Allow")}, c.want)
+			r, err := simtest.Do(c.method, a.URL.String()+c.path, "Authorization", "Bearer "+c.token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := simtest.Decode(t, []byte(r.Body))
+			simtest.AssertEqual(t, "error", failed{r.Status, simulator.Text(o, "error", "code"), r.Header.Get("Allow")}, c.want)
 			simtest.AssertEqual(t, "docs", simulator.At(o, "error", "docs"), any("https://rental.example/docs/api#errors"))
 			if simulator.Text(o, "error", "message") == "" || len(o) != 1 || len(o["error"].(simulator.Object)) != 3 {
 				t.Errorf("body is %s, want code, message and docs", r.Body)
@@ -119,7 +91,7 @@ func TestPaging(t *testing.T) {
 		main.Topups, main.Transactions = topups, transactions
 		main.Account["balance"] = transactions[0]["balance_after"]
 	})
-	balance := get(a, "/account").object(t)["data"].(simulator.Object)["balance"]
+	balance := simtest.Decode(t, []byte(get(a, "/account").Body))["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
 		path                             string
 		count, total, page, pages, limit float64
@@ -134,7 +106,7 @@ func TestPaging(t *testing.T) {
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
 	} {
-		o := get(a, c.path).object(t)
+		o := simtest.Decode(t, []byte(get(a, c.path).Body))
 		meta := simulator.Object{"count": c.count, "total": c.total, "page": c.page, "pages": c.pages, "limit": c.limit}
 		if strings.HasPrefix(c.path, "/transactions") {
 			meta["balance"] = balance
@@ -147,7 +119,7 @@ func TestPaging(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"limit=0", "limit=101", "limit=1.5", "page=0", "page=", "page=1&page=2"} {
-		simtest.AssertEqual(t, "/topups?"+query, get(a, "/topups?"+query).Code, http.StatusBadRequest)
+		simtest.AssertEqual(t, "/topups?"+query, get(a, "/topups?"+query).Status, http.StatusBadRequest)
 	}
 }
 
@@ -159,7 +131,9 @@ func TestPublicLimitSlides(t *testing.T) {
 			time.Sleep(wait)
 			admitted := 0
 			for range requests {
-				if ask(s, "/plans", address).Code == http.StatusOK {
+				r, w := httptest.NewRequest(http.MethodGet, simulator.Prefix+"/plans", nil), httptest.NewRecorder()
+				r.RemoteAddr = address
+				if s.ServeHTTP(w, r); w.Code == http.StatusOK {
 					admitted++
 				}
 			}
@@ -183,7 +157,7 @@ func TestAccountLimit(t *testing.T) {
 		}
 		request := func(path string) result {
 			r := get(a, path)
-			return result{r.Code, r.headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
+			return result{r.Status, headers(r, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
 		}
 		limits := func(remaining, reset string) map[string]string {
 			return map[string]string{"RateLimit-Limit": "120", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}

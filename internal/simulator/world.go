@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -61,11 +62,20 @@ func recompute(w *World) {
 		Put(l, len(here), "plans")
 		Put(l, len(filter(here, func(p Object) bool { return w.inStockAt(p, Text(l, "id")) })), "plans_in_stock")
 	}
-	eachAccount(w, func(a *Account) {
+	for _, a := range w.accounts() {
 		for _, c := range a.Configurations {
 			Put(c, w.inStockAt(find(w.Plans, hasID(Text(c, "plan"))), Text(c, "location")), "in_stock")
 		}
-	})
+	}
+}
+
+// accounts returns the accounts in order of their tokens, so that events are the same in
+// every run.
+func (w *World) accounts() (list []*Account) {
+	for _, token := range slices.Sorted(maps.Keys(w.Accounts)) {
+		list = append(list, w.Accounts[token])
+	}
+	return list
 }
 
 // inStockAt returns whether a plan can be ordered in a location. The catalog has a plan in

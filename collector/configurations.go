@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -43,9 +42,10 @@ func configurations() Resource {
 	return Resource{
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second,
-		Metrics: slices.Concat([]*metric.Definition{
+		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationIn, configurationUSD, configurationEUR, configurationMade,
-		}, configurationStock.definitions()),
+			configurationStock.restocks, configurationStock.sellouts, configurationStock.lastRestock, configurationStock.lastSellout,
+		},
 		get:   getList(addConfigurations),
 		stock: &configurationStock,
 	}

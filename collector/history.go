@@ -82,10 +82,6 @@ const (
 // stockMetrics are the metrics of an item's stock. Their labels are those of the item.
 type stockMetrics struct{ restocks, sellouts, lastRestock, lastSellout *metric.Definition }
 
-func (m stockMetrics) definitions() []*metric.Definition {
-	return []*metric.Definition{m.restocks, m.sellouts, m.lastRestock, m.lastSellout}
-}
-
 // Step returns the history after a snapshot of a resource that is shown from now on. What was
 // fetched with another token may be of another provider account: nothing of it counts.
 func (h History) Step(r *Resource, account string, s Snapshot, now time.Time) History {

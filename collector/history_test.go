@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -98,7 +99,7 @@ func TestHistory(t *testing.T) {
 			}
 			simtest.AssertEqual(t, "events", events, c.events)
 			values, got := exposed(t, history.Metrics), []float64{}
-			for _, d := range planStock.definitions() {
+			for _, d := range []*metric.Definition{planStock.restocks, planStock.sellouts, planStock.lastRestock, planStock.lastSellout} {
 				value, found := values[d.Name+`{plan="a"}`]
 				switch {
 				case !found:

@@ -21,9 +21,9 @@ type osImage struct {
 	} `api:"optional"`
 }
 
-type osMeta struct {
+type osPage = rentalapi.Page[osImage, struct {
 	CustomISO *bool `json:"custom_iso"`
-}
+}]
 
 var (
 	osInfo      = metric.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "os", "name", "family", "version", "support")
@@ -42,7 +42,7 @@ func osImages() Resource {
 	}
 }
 
-func addOSImages(b *metric.Builder, page rentalapi.Page[osImage, osMeta], _ *Snapshot) {
+func addOSImages(b *metric.Builder, page osPage, _ *Snapshot) {
 	for _, o := range page.Items {
 		b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
 		metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)

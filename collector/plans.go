@@ -57,10 +57,10 @@ type gpu struct{ Model, Memory string }
 // monthly is what something costs a month, excluding VAT.
 type monthly struct{ USD, EUR *price }
 
-type plansMeta struct {
+type plansPage = rentalapi.Page[plan, struct {
 	InStock     *count     `json:"in_stock"`
 	GeneratedAt *timestamp `json:"generated_at"`
-}
+}]
 
 var (
 	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
@@ -91,16 +91,15 @@ var (
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")
 )
 
-type plansPage = rentalapi.Page[plan, plansMeta]
-
 func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
-		Metrics: slices.Concat([]*metric.Definition{
+		Metrics: []*metric.Definition{
 			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planSetupFee,
 			planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4, catalogPlans, catalogInStock, catalogGenerated,
-		}, planStock.definitions()),
+			planStock.restocks, planStock.sellouts, planStock.lastRestock, planStock.lastSellout,
+		},
 		get:   getList(addPlans),
 		stock: &planStock,
 	}

@@ -48,9 +48,7 @@ type Fetcher struct {
 	Resource *Resource
 	Account  string // value of the label; empty for a public resource
 	API      rentalapi.Getter
-	// OnPage is called before each page after the first one. It may wait, and its error ends
-	// the fetch. It may be nil.
-	OnPage func(ctx context.Context) error
+	OnPage   func(ctx context.Context) error // called before each further page; may wait, or end the fetch by an error; may be nil
 
 	pages  int     // asked for in this fetch
 	ledger *ledger // read before a fetch failed; nil if there is none

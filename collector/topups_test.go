@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -160,27 +159,13 @@ func TestTopupsRefused(t *testing.T) {
 	for _, o := range tooMany {
 		o["status"] = "pending"
 	}
-	for _, c := range []struct {
-		name string
-		list []simulator.Object
-		body string
-		want error
-		text string
-	}{
-		{name: "not filtered", body: `{"data":[{"id":"a","status":"paid"},{"id":"b","status":"failed"}],"meta":{"total":3,"pages":2}}`, want: rentalapi.ErrIncomplete, text: "the response for status pending contains another status"},
-		{name: "too many open", list: tooMany, want: rentalapi.ErrTooLarge, text: "meta.total: more than 2000 entries"},
+	for want, h := range map[string]*fetchTest{
+		"meta.total: more than 2000 entries: response is too large": newTopupTest(t, tooMany),
+		"data: the response for status pending contains another status: response is incomplete": newBodyTest(t, topups(),
+			[]byte(`{"data":[{"id":"a","status":"paid"},{"id":"b","status":"failed"}],"meta":{"total":3,"pages":2}}`)),
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			h := newTopupTest(t, c.list)
-			if c.body != "" {
-				h.body = func(url.Values) []byte { return []byte(c.body) }
-			}
-			_, err := h.fetch()
-			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
-				t.Errorf("got error %v, want %v and %q", err, c.want, c.text)
-			}
-			simtest.AssertEqual(t, "requests", h.asked(), "1, pending 1")
-		})
+		_, err := h.fetch()
+		simtest.AssertEqual(t, "error and requests", []string{fmt.Sprint(err), h.asked()}, []string{want, "1, pending 1"})
 	}
 }
 

@@ -85,16 +85,8 @@ func TestWatchUnmet(t *testing.T) {
 		CPUModels: []string{"EPYC", "Xeno"}, Storage: []string{"NVMe", "tape"}, Ports: []string{"40 Gbps"}, MinCores: ptr(1e6), MaxUSDPerMonth: ptr(1e6),
 	}
 	want := []Unmet{
-		{"plans", "epyc9654"},
-		{"families", "gpus"},
-		{"locations", "frankfurt"},
-		{"regions", "EU"},
-		{"countries", "FR"},
-		{"cpu_models", "Xeno"},
-		{"storage", "tape"},
-		{"ports", "40 Gbps"},
-		{"exclude_plans", "gpul40s"},
-		{"min_cores", "1000000"},
+		{"plans", "epyc9654"}, {"families", "gpus"}, {"locations", "frankfurt"}, {"regions", "EU"}, {"countries", "FR"},
+		{"cpu_models", "Xeno"}, {"storage", "tape"}, {"ports", "40 Gbps"}, {"exclude_plans", "gpul40s"}, {"min_cores", "1000000"},
 	}
 	watched := Watched{Watch: w}.Step(public, today)
 	simtest.AssertEqual(t, "values", watched.Unmet, want)

@@ -123,11 +123,17 @@ func (l *loader) decode() bool {
 }
 
 // repeated is what messages of the YAML packages repeat of a file, which may be a secret.
-var repeated = regexp.MustCompile("(?s) `[^`]*`|(anchor) '.*'")
+var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
 
 // YAMLErrors returns a message for each fault that a YAML package found in a file, without the
 // values that it repeats.
 func YAMLErrors(err error) []string {
-	text := repeated.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "$1")
-	return strings.Split(strings.TrimPrefix(text, "unmarshal errors:\n  "), "\n  ")
+	messages := strings.Split(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  "), "\n  ")
+	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
+		messages = typeErr.Errors // one may contain a line break
+	}
+	for i, message := range messages {
+		messages[i] = repeated.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "$1")
+	}
+	return messages
 }

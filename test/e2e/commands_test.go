@@ -42,23 +42,17 @@ func TestDocumentedCommands(t *testing.T) {
 	api, tokens := startAPI(t, "main")
 	ran := 0
 	for path, doc := range repo.Documents(t) {
-		dir := ""
+		var d documented
 		for _, block := range doc.Blocks {
 			if !strings.Contains(block.Comment, t.Name()) {
 				continue
 			}
-			if dir == "" {
-				dir = copyRepository(t)
+			if d.dir == "" {
+				d = newDocumented(t, api.URL.String(), tokens["main"])
 			}
 			ran++
 			t.Run(path, func(t *testing.T) {
-				d := documented{t: t, dir: dir, token: tokens["main"], replace: strings.NewReplacer(
-					"https://rental.example/api/v1", api.URL.String(),
-					"/var/lib/node_exporter/textfile", dir,
-					"/etc/rental.yml", filepath.Join(dir, "rental.yml"),
-					"/usr/bin/server_rental_exporter", simtest.Binary(t),
-					"~/", dir+"/", "$HOME", dir,
-				)}
+				d.t = t
 				d.run(block)
 			})
 		}
@@ -66,19 +60,6 @@ func TestDocumentedCommands(t *testing.T) {
 	if ran == 0 {
 		t.Fatal("no document names this test")
 	}
-}
-
-// copyRepository copies the files that git knows into a new directory, with the files
-// that the documents' commands need beside them.
-func copyRepository(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, dir)
-	list.Dir = repo.Path(t, ".")
-	if out, err := list.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
 }
 
 // documented runs the commands of one document.
@@ -90,12 +71,37 @@ type documented struct {
 	replace *strings.Replacer
 }
 
-func (d documented) run(block repo.Block) {
+// newDocumented copies the files that git knows into a new directory. In commands, a provider takes
+// the place of the documents' example, and other paths and addresses as given.
+func newDocumented(t *testing.T, baseURL, token string, replacements ...string) documented {
+	t.Helper()
+	dir := t.TempDir()
+	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, dir)
+	list.Dir = repo.Path(t, ".")
+	if out, err := list.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return documented{t: t, dir: dir, token: token, replace: strings.NewReplacer(append(replacements,
+		"https://rental.example/api/v1", baseURL,
+		"/var/lib/node_exporter/textfile", dir,
+		"/etc/rental.yml", filepath.Join(dir, "rental.yml"),
+		"/usr/bin/server_rental_exporter", simtest.Binary(t),
+		"~/", dir+"/", "$HOME", dir,
+	)...)}
+}
+
+// writeFiles writes the files that the commands need.
+func (d documented) writeFiles() {
 	d.t.Helper()
 	withoutWatches, _, _ := strings.Cut(rental, "watches:")
 	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches, "token": d.token} {
 		simtest.WriteFile(d.t, filepath.Join(d.dir, name), d.replace.Replace(text))
 	}
+}
+
+func (d documented) run(block repo.Block) {
+	d.t.Helper()
+	d.writeFiles()
 	var script, want, out strings.Builder
 	for line := range strings.Lines(block.Text) {
 		command, prompt := strings.CutPrefix(line, "$ ")

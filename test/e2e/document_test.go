@@ -31,18 +31,13 @@ func TestNotificationsDocument(t *testing.T) {
 	phone := make(chan string, 100)
 	ntfy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { phone <- readNtfy(t, r) }))
 	t.Cleanup(ntfy.Close)
-	dir := copyRepository(t)
-	d := documented{t: t, dir: dir, token: tokens["main"], replace: strings.NewReplacer(
-		"https://rental.example/api/v1", api.URL.String(), "https://ntfy.sh", ntfy.URL,
+	d := newDocumented(t, api.URL.String(), tokens["main"], "https://ntfy.sh", ntfy.URL,
 		"localhost:10170", simtest.FreeAddress(t), "localhost:9090", simtest.FreeAddress(t), "localhost:9093", simtest.FreeAddress(t),
 		"prometheus-alertmanager", repo.Program(t, "prometheus-alertmanager", "alertmanager"),
-		"~/", dir+"/", "$HOME", dir,
-	)}
-	withoutWatches, _, _ := strings.Cut(rental, "watches:")
-	for name, text := range map[string]string{"rental.yml": withoutWatches, "token": d.token} {
-		simtest.WriteFile(t, filepath.Join(dir, name), d.replace.Replace(text))
-	}
+	)
+	d.writeFiles()
 	d.output("cp " + simtest.Binary(t) + " .")
+	home := d.dir
 	var server *simtest.Process // that was started last: Prometheus
 	for _, block := range repo.Documents(t)["docs/notifications.md"].Blocks {
 		name, isFile := strings.CutPrefix(strings.SplitN(block.Text, "\n", 2)[0], "# ")
@@ -50,7 +45,7 @@ func TestNotificationsDocument(t *testing.T) {
 		address := listens.FindStringSubmatch(command)
 		switch {
 		case isFile:
-			d.dir = filepath.Join(dir, "monitoring")
+			d.dir = filepath.Join(home, "monitoring")
 			simtest.WriteFile(t, filepath.Join(d.dir, name), command)
 		case !strings.Contains(block.Comment, t.Name()):
 		case address != nil:

@@ -111,23 +111,6 @@ func startPrometheusIn(t testing.TB, dir, config string) *prometheus {
 	return &prometheus{p, t, address}
 }
 
-// api requests a path of Prometheus' API and decodes the data of the response.
-func (p *prometheus) api(path string, query url.Values, into any) {
-	p.t.Helper()
-	response := struct {
-		Status, Error string
-		Warnings      []string
-		Data          any
-	}{Data: into}
-	body := p.Get("/api/v1/" + path + "?" + query.Encode()).Body
-	if err := json.Unmarshal([]byte(body), &response); err != nil {
-		p.t.Fatalf("%s: %v", path, err)
-	}
-	if response.Status != "success" || len(response.Warnings) > 0 {
-		p.t.Errorf("%s: %s %v\n%s", path, response.Error, response.Warnings, query.Get("query"))
-	}
-}
-
 // series is a series of a result, with its last finite value.
 type series struct {
 	labels map[string]string
@@ -150,18 +133,28 @@ func (p *prometheus) value(expr string) float64 {
 	return 0
 }
 
+// evaluate evaluates a query with a path of Prometheus' API: query or query_range.
 func (p *prometheus) evaluate(path string, query url.Values) []series {
 	p.t.Helper()
-	var data struct {
-		Result []struct {
-			Metric map[string]string
-			Value  []any
-			Values [][]any
+	var response struct {
+		Status, Error string
+		Warnings      []string
+		Data          struct {
+			Result []struct {
+				Metric map[string]string
+				Value  []any
+				Values [][]any
+			}
 		}
 	}
-	p.api(path, query, &data)
+	if err := json.Unmarshal([]byte(p.Get("/api/v1/"+path+"?"+query.Encode()).Body), &response); err != nil {
+		p.t.Fatalf("%s: %v", path, err)
+	}
+	if response.Status != "success" || len(response.Warnings) > 0 {
+		p.t.Errorf("%s: %s %v\n%s", path, response.Error, response.Warnings, query.Get("query"))
+	}
 	var all []series
-	for _, r := range data.Result {
+	for _, r := range response.Data.Result {
 		one := series{labels: r.Metric}
 		for _, sample := range append(r.Values, r.Value) {
 			if len(sample) != 2 {

@@ -25,10 +25,8 @@ func TestLoadHistory(t *testing.T) {
 	if len(blocks) != 1 {
 		t.Fatalf("%d blocks of commands name this test, want 1", len(blocks))
 	}
-	d := documented{
-		t: t, dir: copyRepository(t), replace: strings.NewReplacer(),
-		env: []string{"DAYS=1", fmt.Sprint("END=", end.Unix()), "LISTEN=" + simtest.FreeAddress(t)},
-	}
+	d := newDocumented(t, "", "")
+	d.env = []string{"DAYS=1", fmt.Sprint("END=", end.Unix()), "LISTEN=" + simtest.FreeAddress(t)}
 	d.run(blocks[0])
 
 	data := filepath.Join(d.dir, "dist", "data")

@@ -116,14 +116,14 @@ func (h *harness) check(page simtest.Exposition) {
 // forEachCollector calls f for each configured collector; key is that of byResource.
 func (h *harness) forEachCollector(f func(key, name, account string, settings runner.Timing)) {
 	for _, r := range collector.Resources() {
-		settings, enabled := h.config.collectors[r.Name]
-		accounts := []string{""}
+		settings, enabled := h.config.Collectors[r.Name]
+		accounts := []runner.AccountSpec{{}}
 		if r.Account {
-			accounts = h.config.accounts
+			accounts = h.config.Accounts
 		}
 		for _, account := range accounts {
 			if enabled {
-				f(r.Name+" "+account, r.Name, account, settings)
+				f(r.Name+" "+account.Name, r.Name, account.Name, settings)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (s *faultSchedule) checkRecovery() {
 			s.issueToken(w, account)
 		}
 	})
-	s.reload(func(c *configuration) { *c = validConfiguration(s.rng) })
+	s.reload(func(c *configuration) { *c = s.validConfiguration(s.rng) })
 	backoff := map[string]time.Time{} // end of the longest back-off seen, by account
 	ended := time.Now()
 	for late := true; late && !s.t.Failed(); time.Sleep(20 * time.Second) {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
@@ -50,9 +49,8 @@ type harness struct {
 
 // configuration is the exporter's configuration.
 type configuration struct {
-	collectors map[string]runner.Timing
-	accounts   []string
-	limits     rentalapi.Limits
+	runner.Spec
+	limits rentalapi.Limits
 }
 
 // samples are values by series.
@@ -73,8 +71,9 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h := &harness{
 		// It rejects nothing, so that broken limits show.
 		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t,
-		config: validConfiguration(rng), tokens: map[string]string{}, history: map[string][]version{},
+		tokens: map[string]string{}, history: map[string][]version{},
 	}
+	h.config = h.validConfiguration(rng)
 	h.changeWorld(func(w *simulator.World) {
 		clear(w.Accounts)
 		w.SendsAge = rng.IntN(2) == 0
@@ -105,12 +104,10 @@ func (h *harness) start() {
 		Metrics: &exposition.Handler{
 			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { h.t.Error(cause, err) },
 		},
-		Configured: func() web.Configured {
-			return web.Configured{API: "a simulated provider"}
-		},
+		Configured: func() web.Configured { return web.Configured{API: "a simulated provider"} },
 	})
 	h.Run(h.ctx)
-	h.applyConfig()
+	h.ApplyConfig(h.ctx, h.config.Spec)
 }
 
 // stop ends the exporter as a kill does: it completes nothing.
@@ -171,39 +168,33 @@ func (h *harness) reload(change func(c *configuration)) {
 	change(&h.config)
 	h.reloaded = time.Now()
 	h.client.ApplySettings(h.apiSettings())
-	h.applyConfig()
+	h.ApplyConfig(h.ctx, h.config.Spec)
 }
 
 func (h *harness) apiSettings() rentalapi.Settings {
-	transport, err := promconfig.NewRoundTripperFromConfig(promconfig.DefaultHTTPClientConfig, "test", promconfig.WithDialContextFunc(h.Dial))
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
-	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
+	return rentalapi.Settings{BaseURL: h.URL, Transport: &http.Transport{DialContext: h.Dial}, Timeout: requestTimeout, Limits: h.config.limits}
 }
 
-func (h *harness) applyConfig() {
-	c := runner.Spec{API: "one", Collectors: maps.Clone(h.config.collectors)}
-	for _, name := range h.config.accounts {
+// validConfiguration enables all collectors and accounts.
+func (h *harness) validConfiguration(rng *rand.Rand) configuration {
+	c := configuration{runner.Spec{API: "one", Collectors: map[string]runner.Timing{}}, randomLimits(rng)}
+	for _, r := range collector.Resources() {
+		c.Collectors[r.Name] = randomSettings(rng, r)
+	}
+	for _, name := range accountNames() {
 		c.Accounts = append(c.Accounts, runner.AccountSpec{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name], nil
 		}})
 	}
-	h.ApplyConfig(h.ctx, c)
+	return c
 }
 
-// validConfiguration enables all collectors and accounts.
-func validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{collectors: map[string]runner.Timing{}, accounts: accountNames()}
-	c.limits = rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
-	for _, r := range collector.Resources() {
-		c.collectors[r.Name] = randomSettings(rng, r)
-	}
-	return c
+func randomLimits(rng *rand.Rand) rentalapi.Limits {
+	return rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
 }
 
 func randomSettings(rng *rand.Rand, r collector.Resource) runner.Timing {
@@ -248,15 +239,15 @@ func presentState(t *testing.T, r collector.Resource, api getter, account string
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}
-	p := exposition.NewPublisher(&exposition.Group{Definitions: r.Metrics, Collect: func(time.Time) ([]*collector.Sample, time.Time) {
-		return snapshot.Metrics, time.Time{}
-	}})
-	p.Publish()
-	families, err := p.Gather()
-	if err != nil {
-		t.Fatal(err)
+	present := samples{}
+	for _, s := range snapshot.Metrics {
+		var labels []string
+		for i, label := range s.Definition.Labels {
+			labels = append(labels, label, s.Labels[i])
+		}
+		present[simtest.Series(s.Definition.Name, labels...)] = s.Value
 	}
-	return simtest.NewExposition(t, families).Values
+	return present
 }
 
 // byResource groups the data of a page by collector and account.

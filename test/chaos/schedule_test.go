@@ -53,7 +53,7 @@ func (s *faultSchedule) draw() func() {
 		return func() { s.changeToken(own) }
 	case n < 13:
 		s.counts["reload"]++
-		s.reload(func(c *configuration) { changeConfiguration(own, c) })
+		s.reload(func(c *configuration) { s.changeConfiguration(own, c) })
 	default:
 		s.counts["data changed"]++
 		return func() {
@@ -132,17 +132,17 @@ func (s *faultSchedule) changeToken(rng *rand.Rand) {
 }
 
 // changeConfiguration changes one thing in the configuration.
-func changeConfiguration(rng *rand.Rand, c *configuration) {
+func (s *faultSchedule) changeConfiguration(rng *rand.Rand, c *configuration) {
 	r := pick(rng, collector.Resources()...)
 	switch rng.IntN(4) {
 	case 0: // fewer accounts, or all of them again
-		c.accounts = accountNames()[:rng.IntN(4)]
+		c.Accounts = s.validConfiguration(rng).Accounts[:rng.IntN(4)]
 	case 1:
-		c.limits = validConfiguration(rng).limits
+		c.limits = randomLimits(rng)
 	case 2:
-		delete(c.collectors, r.Name)
+		delete(c.Collectors, r.Name)
 	default:
-		c.collectors[r.Name] = randomSettings(rng, r)
+		c.Collectors[r.Name] = randomSettings(rng, r)
 	}
 }
 

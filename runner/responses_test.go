@@ -25,7 +25,8 @@ func TestUnusableResponses(t *testing.T) {
 		{simtest.Fault{Kind: simtest.Hang}, collector.Resources(), rentalapi.Timeout, "timed out before the response was complete"},
 		{
 			simtest.Fault{Path: "/status", Handler: simtest.Reply(http.StatusOK, nil, `{"data":{}}`)},
-			[]collector.Resource{resource("status")}, rentalapi.Incomplete, "data.locations: missing or empty",
+			[]collector.Resource{resource("status")},
+			rentalapi.Incomplete, "data.locations: missing or empty",
 		},
 	} {
 		subtest(t, string(c.reason), func(t *testing.T, h *harness) {

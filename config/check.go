@@ -47,10 +47,8 @@ func (l *loader) checkAPI() {
 	}
 	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	switch {
-	case address == "":
-		l.add(place, "missing: must be set here or with %s", flag.flag)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		l.add(place, "invalid URL: must be http or https, like https://rental.example/api/v1")
+		l.add(place, "missing or invalid URL: must be http or https, like https://rental.example/api/v1")
 	case u.User != nil:
 		l.add(place, "user information not allowed: tokens must be set as accounts")
 	case !strings.HasSuffix(u.Path, "/api/v1") || strings.ContainsAny(address, "?#"):
@@ -75,16 +73,17 @@ func (l *loader) checkHTTP() {
 	settings, place := &l.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
 	err := settings.invalid
-	switch {
-	case errors.As(err, new(*url.Error)): // it repeats the URL, which may contain a password
+	if errors.As(err, new(*url.Error)) { // it repeats the URL, which may contain a password
 		err = errors.New("proxy_url: invalid URL")
-	case err == nil && (settings.Authorization != nil || settings.BasicAuth != nil || settings.OAuth2 != nil):
-		err = errors.New("credentials not allowed: tokens must be set as accounts")
-	case err == nil:
+	}
+	if err == nil {
 		_, err = promconfig.NewTLSConfig(&settings.TLSConfig)
 	}
 	if err != nil {
 		l.add(place, "%s", err)
+	}
+	if settings.Authorization != nil || settings.BasicAuth != nil || settings.OAuth2 != nil {
+		l.add(place, "credentials not allowed: tokens must be set as accounts")
 	}
 	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
 	for _, name := range slices.Sorted(maps.Keys(headers)) { // the library checks them when a request is sent

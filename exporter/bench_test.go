@@ -24,7 +24,7 @@ func BenchmarkScrape(b *testing.B) {
 		e := newTestExporter(b, serversConfig(b, series/5, "")...)
 		b.Cleanup(e.runner.Wait) // the context of the benchmark has ended by then
 		e.runner.Run(b.Context())
-		e.runner.ApplyConfig(b.Context(), e.loaded.Load().collected)
+		e.runner.ApplyConfig(b.Context(), e.loaded.Load().spec())
 		h := e.handler(b.Context())
 		simtest.Eventually(b, "ready", e.runner.Ready)
 		body := simtest.ServeGet(h, "/metrics", prometheusHeaders()...).Body

@@ -110,13 +110,13 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 	}
 	e.api = rentalapi.New(name+"/"+version.Version, settings, e.registry)
 	e.runner = runner.New(runner.Options{Logger: logger, API: e.api, Groups: []*exposition.Group{e.group}})
-	e.loaded.Store(newLoaded(cfg))
+	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
 	return e, nil
 }
 
 // printOnce fetches everything and prints it. The error says what failed.
 func (e *exporter) printOnce(ctx context.Context) error {
-	failed := e.runner.Once(ctx, e.loaded.Load().collected)
+	failed := e.runner.Once(ctx, e.loaded.Load().spec())
 	e.runner.Publisher.Publish()
 	families, err := prometheus.Gatherers{e.registry, e.runner.Publisher}.Gather()
 	for _, f := range families {
@@ -146,7 +146,7 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 		go e.demo.Run(runCtx)
 	}
 	e.runner.Run(runCtx)
-	e.runner.ApplyConfig(runCtx, e.loaded.Load().collected)
+	e.runner.ApplyConfig(runCtx, e.loaded.Load().spec())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -44,7 +44,7 @@ func TestLocalURL(t *testing.T) {
 	none := ""
 	for address, want := range map[string]string{
 		":9100": "http://127.0.0.1:9100/", "0.0.0.0:9100": "http://127.0.0.1:9100/", "[::]:9100": "http://127.0.0.1:9100/",
-		"10.0.0.1:9100": "http://10.0.0.1:9100/", "[fe80::1]:9100": "http://[fe80::1]:9100/", "rental.example:9100": "http://rental.example:9100/",
+		"10.0.0.1:9100": "http://10.0.0.1:9100/", "[fe80::1%eth0]:9100": "http://[fe80::1%25eth0]:9100/", "rental.example:9100": "http://rental.example:9100/",
 	} {
 		simtest.AssertEqual(t, address, localURL(&toolkit.FlagConfig{WebConfigFile: &none}, address), want)
 	}

@@ -41,7 +41,6 @@ func ownDefinitions() []*metric.Definition {
 // loaded is the configuration in force.
 type loaded struct {
 	config      *config.Config
-	collected   runner.Spec
 	at          time.Time
 	reloadError error // why the last attempt to load one failed; nil if it did not
 }

@@ -39,8 +39,8 @@ func (e *exporter) reload(ctx context.Context) error {
 		return err
 	}
 	e.api.ApplySettings(settings)
-	e.loaded.Store(newLoaded(cfg))
-	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
+	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
+	e.runner.ApplyConfig(ctx, e.loaded.Load().spec())
 	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
@@ -61,28 +61,23 @@ func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
-func newLoaded(cfg *config.Config) *loaded {
-	return &loaded{config: cfg, collected: collected(cfg), at: time.Now()}
-}
-
-// collected returns what this shard collects. Shard 0 has the public collectors and the
-// watches.
-func collected(cfg *config.Config) runner.Spec {
-	public := cfg.Shard.Index == 0
-	c := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]runner.Timing{}}
+// spec returns what this shard collects. Shard 0 has the public collectors and the watches.
+func (l *loaded) spec() runner.Spec {
+	cfg, public := l.config, l.config.Shard.Index == 0
+	s := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]runner.Timing{}}
 	if public {
-		c.Watches = cfg.Watches
+		s.Watches = cfg.Watches
 	}
 	for _, r := range collector.Resources() {
-		if s := cfg.Collectors[r.Name]; s.Enabled && (public || r.Account) {
-			c.Collectors[r.Name] = runner.Timing{Interval: s.Interval, MaxAge: s.MaxAge, SoldOutInterval: s.SoldOutInterval}
+		if c := cfg.Collectors[r.Name]; c.Enabled && (public || r.Account) {
+			s.Collectors[r.Name] = runner.Timing{Interval: c.Interval, MaxAge: c.MaxAge, SoldOutInterval: c.SoldOutInterval}
 		}
 	}
 	for _, a := range cfg.Accounts {
 		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
 			// A token that is not in a file is that of the environment, which stays.
-			c.Accounts = append(c.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.ReadToken})
+			s.Accounts = append(s.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.ReadToken})
 		}
 	}
-	return c
+	return s
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -133,5 +134,5 @@ func localURL(flags *toolkit.FlagConfig, address string) string {
 	if settings.TLSConfig.IsEnabled() {
 		scheme = "https"
 	}
-	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+	return (&url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port), Path: "/"}).String()
 }

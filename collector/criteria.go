@@ -3,8 +3,6 @@ package collector
 import (
 	"slices"
 	"strings"
-
-	"server_rental_exporter/internal/rentalapi"
 )
 
 // Watch selects plans that somebody waits for: those that meet every criterion that
@@ -81,10 +79,10 @@ func (w Watch) criteria() []criterion {
 		texts("locations", "availability.locations", w.Locations, func(c candidate, v string) bool { return strings.EqualFold(string(c.id), v) }),
 		texts("regions", "availability.locations", w.Regions, func(c candidate, v string) bool { return strings.EqualFold(c.place.Region, v) }),
 		texts("countries", "availability.locations", w.Countries, func(c candidate, v string) bool { return strings.EqualFold(c.place.CountryCode, v) }),
-		single("gpu", "gpu", boolLabel(w.GPU), func(c candidate) bool { return !c.gpuUnknown && (c.GPU != nil) == *w.GPU }),
+		single("gpu", "gpu", boolLabel(w.GPU), func(c candidate) bool { return (c.GPU != gpu{}) == *w.GPU && (*w.GPU || !c.isUnclear("gpu")) }),
 		single("ecc", "memory.ecc", boolLabel(w.ECC), func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
 		texts("cpu_models", "cpu.model", w.CPUModels, func(c candidate, v string) bool { return contains(c.CPU.Model, v) }),
-		texts("gpu_models", "gpu", w.GPUModels, func(c candidate, v string) bool { return c.GPU != nil && contains(c.GPU.Model, v) }),
+		texts("gpu_models", "gpu", w.GPUModels, func(c candidate, v string) bool { return contains(c.GPU.Model, v) }),
 		texts("storage", "storage", w.Storage, func(c candidate, v string) bool { return contains(c.Storage, v) }),
 		texts("ports", "network.port", w.Ports, func(c candidate, v string) bool { return contains(c.Network.Port, v) }),
 		texts("exclude_plans", "id", w.ExcludePlans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
@@ -133,13 +131,6 @@ func (c candidate) meets(given criterion) bool {
 func matches(criteria []criterion, p *plan, locations LocationData) bool {
 	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
 		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !c.meets(given) })
-	})
-}
-
-// isUnclear returns whether the field of the criterion, or a part of it, was not understood.
-func (c criterion) isUnclear(errs []rentalapi.FieldError) bool {
-	return slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
-		return strings.HasPrefix(c.field, e.Field) || strings.HasPrefix(e.Field, c.field)
 	})
 }
 

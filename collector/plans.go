@@ -1,8 +1,8 @@
 package collector
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -29,7 +29,7 @@ type plan struct {
 		ECC    *bool
 	}
 	Storage string
-	GPU     *gpu `api:"optional"`
+	GPU     gpu `api:"optional"`
 	Network struct {
 		Port           string
 		Bandwidth      string
@@ -49,7 +49,7 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	gpuUnknown bool // whether it has one
+	errs []rentalapi.FieldError // of the fields that were not understood
 }
 
 type gpu struct{ Model, Memory string }
@@ -108,8 +108,7 @@ func plans() Resource {
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 	inStock := 0
 	for _, p := range page.Items {
-		notUnderstood := slices.ContainsFunc(page.Errors[p.ID], func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
-		p.gpuUnknown = notUnderstood || p.GPU != nil && *p.GPU == (gpu{}) // an object without model and memory may be one
+		p.errs = page.Errors[p.ID]
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 		if p.inStock() {
@@ -126,6 +125,13 @@ func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
 
+// isUnclear returns whether a field, or a part of it, was not understood.
+func (p *plan) isUnclear(field string) bool {
+	return slices.ContainsFunc(p.errs, func(e rentalapi.FieldError) bool {
+		return strings.HasPrefix(field, e.Field) || strings.HasPrefix(e.Field, field)
+	})
+}
+
 // item returns what events tell of the plan.
 func (p *plan) item() item {
 	return item{
@@ -135,9 +141,8 @@ func (p *plan) item() item {
 }
 
 func addPlan(b *metric.Builder, p *plan) {
-	card := cmp.Or(p.GPU, &gpu{})
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
-		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
+		p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, string(p.Availability.Delivery), p.Availability.Alternative)
 	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))

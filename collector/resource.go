@@ -180,7 +180,7 @@ func Resources() []Resource {
 // maxItems bounds a list without pages.
 const maxItems = 20_000
 
-// getList returns the function get of a list without pages, whose mapping is a function.
+// getList returns the get of a resource that is a list without pages. The function add maps it.
 func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func(context.Context, *Fetcher, *metric.Builder) (Snapshot, error) {
 	return func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 		page, err := rentalapi.GetList[T, M](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxItems})

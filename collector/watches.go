@@ -56,7 +56,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	for _, p := range plans.Items {
 		i := p.item()
 		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		isUnclear := func(c criterion) bool { return c.isUnclear(plans.Errors[p.ID]) }
+		isUnclear := func(c criterion) bool { return p.isUnclear(c.field) }
 		switch {
 		case matches(criteria, p, *locations):
 			w.matches = append(w.matches, p)

@@ -105,7 +105,8 @@ func (h *harness) settle() {
 	h.t.Helper()
 	for range 600 {
 		synctest.Wait()
-		if !slices.ContainsFunc(h.set.Health(), func(c Health) bool { return c.Err == nil && c.LastSuccess.IsZero() || !c.Next.After(time.Now()) }) {
+		pending := func(c Health) bool { return c.Err == nil && c.LastSuccess.IsZero() || !c.Next.After(time.Now()) }
+		if !slices.ContainsFunc(h.set.Health(), pending) {
 			return
 		}
 		time.Sleep(time.Second)

@@ -82,7 +82,8 @@ const maxReported, maxKept = 20, 100
 // report logs the events of one response, and keeps them for the page.
 func (r *Runner) report(events []collector.Event, account string, now time.Time) {
 	if more := len(events) - maxReported; more > 0 {
-		events = append(slices.Clone(events[:maxReported]), collector.Event{Message: "more changes", Keys: [][2]string{{"changes", strconv.Itoa(more)}}})
+		rest := collector.Event{Message: "more changes", Keys: [][2]string{{"changes", strconv.Itoa(more)}}}
+		events = append(slices.Clone(events[:maxReported]), rest)
 	}
 	for _, e := range events {
 		if account != "" {

@@ -81,8 +81,8 @@ func (r *Runner) Run(ctx context.Context) {
 }
 
 // ApplyConfig puts a configuration in force: added collectors start at once, removed
-// ones stop, and all others keep their data and schedule. What is exported is that of the
-// configuration when it returns. Collectors run until ctx ends; Wait waits for that.
+// ones stop, and all others keep their data and schedule. When it returns, the metrics are
+// those of the configuration. Collectors run until ctx ends; Wait waits for that.
 func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 	added := r.configure(s)
 	r.Publisher.Publish()

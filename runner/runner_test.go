@@ -121,7 +121,9 @@ func TestApplyConfig(t *testing.T) {
 		{"shorter max_age", configure(time.Minute, 20*time.Second).withLab(), none, []string{""}},
 		{"an account removed", configure(time.Minute, 10*time.Minute), none, []string{lab}},
 		{"a collector removed", spec(func(c *Spec) { delete(c.Collectors, "plans") }), none, families(resource("plans"))},
-		{"an account added", spec(func(c *Spec) { c.Accounts = append(c.Accounts, testAccount("third", "secret-third")) }), requestsPer(0, 1), nil},
+		{"an account added", spec(func(c *Spec) {
+			c.Accounts = append(c.Accounts, testAccount("third", "secret-third"))
+		}), requestsPer(0, 1), nil},
 	} {
 		subtest(t, c.name, func(_ *testing.T, h *harness) {
 			h.Change(func(w *simulator.World) { w.Accounts["secret-third"] = simulator.ExampleAccount("lab", time.Now()) })

@@ -174,7 +174,8 @@ func (h *harness) reload(change func(c *configuration)) {
 func (h *harness) apiSettings() rentalapi.Settings {
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
-	return rentalapi.Settings{BaseURL: h.URL, Transport: &http.Transport{DialContext: h.Dial}, Timeout: requestTimeout, Limits: h.config.limits}
+	transport := &http.Transport{DialContext: h.Dial}
+	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
 }
 
 // validConfiguration enables all collectors and accounts.

@@ -20,7 +20,7 @@ run() {
   done
   echo "--- $(victoria-metrics --version): VictoriaMetrics"
   "$work/e2e.test" -test.v -test.parallel 8 -test.timeout 20m || result=1
-  if [ "$1" = current ]; then # make test runs them with the installed programs
+  if [ "$1" = current ]; then # make test-deploy runs them with the installed programs
     "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool|TestMessages' -test.timeout 20m || result=1
   fi
   return $result

@@ -9,12 +9,12 @@ import (
 )
 
 // The first delay after a failure is an eighth of the interval, at most firstRetry. The longest is
-// the interval, but between minRetry and maxRetry; minRetry after a rejected token, so that a new
-// one is used soon.
+// the interval, at most maxRetry; maxTokenRetry after a rejected token, so that a new one is used
+// soon.
 const (
-	firstRetry = 8 * time.Second
-	minRetry   = time.Minute
-	maxRetry   = 5 * time.Minute
+	firstRetry    = 8 * time.Second
+	maxRetry      = 5 * time.Minute
+	maxTokenRetry = time.Minute
 )
 
 // A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
@@ -47,16 +47,15 @@ const earliest = 2 * time.Second
 // afterFailure returns when to fetch again: when the API says so, else after a delay that
 // doubles with every failure in a row; both with jitter.
 func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
-	delay, longest := min(interval/8, firstRetry)<<min(s.failures, 16), min(max(interval, minRetry), maxRetry)
+	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), interval, maxRetry)
 	s.failures++
 	s.aimed = false
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {
 		return failure.Until.Add(rand.N(min(interval/10, firstRetry)))
 	}
 	if reasonOf(err) == rentalapi.Unauthorized {
-		longest = minRetry
+		delay = min(delay, maxTokenRetry)
 	}
-	delay = min(delay, longest)
 	return now.Add(delay - rand.N(delay/5))
 }
 

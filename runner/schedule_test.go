@@ -37,7 +37,7 @@ func TestAfterFailure(t *testing.T) {
 	}{
 		{time.Minute, failed, []float64{7.5, 15, 30, 60, 60}},
 		{time.Hour, failed, []float64{8, 16, 32, 64, 128, 256, 300, 300}},
-		{2 * time.Second, failed, []float64{0.25, 0.5, 1, 2, 4, 8, 16, 32, 60, 60}},
+		{2 * time.Second, failed, []float64{0.25, 0.5, 1, 2, 2}},
 		{time.Hour, rejected, []float64{8, 16, 32, 60, 60}},
 		{time.Hour, told(-time.Second), []float64{8, 16}},
 	} {

@@ -41,7 +41,9 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.`
+Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
+
+Off by default are --collector.disable-defaults, --config.check, --demo, --healthcheck, --help, --once, --version, --web.disable-exporter-metrics, --web.enable-lifecycle, --web.enable-service-discovery and --web.systemd-socket; all other flags of the form --[no-]NAME are on.`
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {

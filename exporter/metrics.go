@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
@@ -36,13 +35,6 @@ func Definitions() []*metric.Definition {
 // ownDefinitions lists the metrics of this package.
 func ownDefinitions() []*metric.Definition {
 	return []*metric.Definition{buildInfo, reloadSuccessful, reloadTime, shardIndex, shardTotal}
-}
-
-// loaded is the configuration in force.
-type loaded struct {
-	config      *config.Config
-	at          time.Time
-	reloadError error // why the last attempt to load one failed; nil if it did not
 }
 
 // newGroup returns the group of the metrics of the exporter itself.

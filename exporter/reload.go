@@ -16,6 +16,13 @@ import (
 	"server_rental_exporter/runner"
 )
 
+// loaded is the configuration in force.
+type loaded struct {
+	config      *config.Config
+	at          time.Time
+	reloadError error // why the last attempt to load one failed; nil if it did not
+}
+
 // reload reads the configuration again and puts it in force, or returns why not. What it
 // starts runs until ctx ends.
 func (e *exporter) reload(ctx context.Context) error {

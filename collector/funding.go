@@ -86,9 +86,9 @@ func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time
 	return horizon
 }
 
-// RenewalDays returns the days up to and including until on which a server renews
-// whose next renewal is that of the day given: its overdue day, if any, and then one
-// in each month. All are midnight UTC.
+// RenewalDays returns the days on which a server renews, up to and including until: the day of
+// its next renewal, which may be overdue, and then one after today in each month. All are
+// midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
 	for at, months := day, 1; !at.After(until); at, months = monthsAfter(day, months), months+1 {

@@ -10,8 +10,8 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// History is what no single response of a collector contains: what changed from one to the
-// next. It is immutable. The zero value is that before the first response.
+// History holds the changes from one response of a collector to the next. It is immutable. The
+// zero value is that before the first response.
 type History struct {
 	Metrics []*metric.Sample // of the changes so far
 	Events  []Event          // of the last response
@@ -82,8 +82,8 @@ const (
 // stockMetrics are the metrics of an item's stock. Their labels are those of the item.
 type stockMetrics struct{ restocks, sellouts, lastRestock, lastSellout *metric.Definition }
 
-// Step returns the history after a snapshot of a resource that is shown from now on. What was
-// fetched with another token may be of another provider account: nothing of it counts.
+// Step returns the history after a snapshot of a resource that is shown from now on. Earlier
+// responses to another token do not count: they may be of another provider account.
 func (h History) Step(r *Resource, account string, s Snapshot, now time.Time) History {
 	if s.Token != h.token {
 		h = History{}

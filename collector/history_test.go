@@ -14,8 +14,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// listed returns the only plan of a response: id, stock and price in dollars. What is nil is not
-// known.
+// listed returns the only plan of a response: id, stock and price in dollars. Nil is unknown.
 func listed(id string, stock, usd any) simulator.Object {
 	return simulator.Object{
 		"id": id, "availability": simulator.Object{"in_stock": stock, "locations": []string{"fra"}},

@@ -1,7 +1,7 @@
-// Package collector turns the resources of the rental API into metrics. One file describes
-// each resource: its endpoint, its fields and its metrics. What follows from several
-// responses or resources is a pure function of what they say. Nothing here runs by itself:
-// the time, like the response, is an argument.
+// Package collector turns the resources of the rental API into metrics. One file describes each
+// resource: its endpoint, its fields and its metrics. Metrics that follow from several
+// responses or resources are pure functions of them. Nothing here runs by itself: the time,
+// like the response, is an argument.
 package collector
 
 import (
@@ -149,7 +149,7 @@ type Data struct {
 	Locations *LocationData
 }
 
-// Known is what is known of one account, or of the public data if it has no name.
+// Known holds what is known of one account; without a name, of the public data.
 type Known struct {
 	Account    string
 	Data       Data      // those that have not expired

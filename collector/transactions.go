@@ -53,7 +53,7 @@ func transactions() Resource {
 	}
 }
 
-// ledger is what the pages say that were read so far.
+// ledger holds the sums of the pages that were read so far.
 type ledger struct {
 	walk[transaction]
 	sums map[string]sum // by type

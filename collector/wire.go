@@ -17,7 +17,7 @@ import (
 // makes its field invalid.
 type (
 	count      = rentalapi.Count // 0 or more
-	price      float64           // 0 or more, rounded to a millionth: what the provider calculates with may leave a rest
+	price      float64           // 0 or more, rounded to a millionth: arithmetic of the provider may leave a remainder
 	amount     float64           // money that may be owed, rounded likewise
 	latitude   float64           // degrees
 	longitude  float64           // degrees

@@ -27,8 +27,8 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 	}
 }
 
-// addFlagAccount adds the account of a token that is set without a file. An empty variable
-// is an error: it is usually one that should have been set elsewhere.
+// addFlagAccount adds the account of a token that is set without a file. An empty variable is
+// an error: it probably should have been set elsewhere.
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	file := &l.flags.tokenFile
 	token, isSet := lookup(tokenEnvar)
@@ -100,8 +100,8 @@ func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != ""
 }
 
-// ReadToken returns the token. Of a file, that is the content without surrounding white
-// space. The error contains neither content nor path; it wraps that of the file system.
+// ReadToken returns the token. For a file, it is the content without surrounding white space.
+// The error contains neither content nor path; it wraps that of the file system.
 func (a Account) ReadToken() (string, error) {
 	if a.TokenFile == "" {
 		return checkToken(string(a.Token))

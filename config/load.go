@@ -71,7 +71,7 @@ type loader struct {
 	used map[[2]string]string
 }
 
-// control is what a key of the file or the name of a file may contain, such as a line break.
+// control matches control characters, such as a line break in a key or in the name of a file.
 var control = regexp.MustCompile(`\p{Cc}`)
 
 // add adds a fault.
@@ -122,7 +122,7 @@ func (l *loader) decode() bool {
 	return false
 }
 
-// repeated is what messages of the YAML packages repeat of a file, which may be a secret.
+// repeated matches parts of a file in messages of the YAML packages. They may be secrets.
 var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
 
 // YAMLErrors returns a message for each fault that a YAML package found in a file, without the

@@ -23,8 +23,8 @@ type loaded struct {
 	reloadError error // why the last attempt to load one failed; nil if it did not
 }
 
-// reload reads the configuration again and puts it in force, or returns why not. What it
-// starts runs until ctx ends.
+// reload reads the configuration again and puts it in force, or returns why not. The collectors
+// that it starts run until ctx ends.
 func (e *exporter) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()

@@ -23,7 +23,7 @@ import (
 	"server_rental_exporter/web"
 )
 
-// handler serves all paths. What a reload starts runs until ctx ends.
+// handler serves all paths. Collectors that a reload starts run until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
 	o := web.Options{Version: "version " + version.Version + ", revision " + version.GetRevision(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
 	o.Configured = func() web.Configured {

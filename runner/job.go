@@ -163,8 +163,8 @@ func (j *job) onPage(ctx context.Context) error {
 // shown returns whether there is data that has not expired.
 func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
 
-// setTiming changes the intervals and the maximum age; data and schedule are kept. A fetch
-// that the new interval makes due comes at the new interval from now at the latest.
+// setTiming changes the intervals and the maximum age; data and schedule are kept. The next
+// fetch comes at the new interval from now at the latest.
 func (j *job) setTiming(t Timing) {
 	if j.configured != t {
 		j.configured, j.health.Timing = t, t.atLeast(j.snapshot.AtLeast)
@@ -172,7 +172,7 @@ func (j *job) setTiming(t Timing) {
 	}
 }
 
-// setLatest brings the next fetch forward if it would begin later; not one that is under way.
+// setLatest brings the next fetch forward if it would begin later, unless one is under way.
 func (j *job) setLatest(at time.Time) {
 	if j.health.Next.After(at) {
 		j.setNext(at)

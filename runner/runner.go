@@ -43,8 +43,8 @@ type Options struct {
 	Groups []*exposition.Group // published besides those of the runner
 }
 
-// Runner is all collectors of the process. Its methods may be used by any goroutine,
-// except ApplyConfig and Once, which must not be called concurrently.
+// Runner runs all collectors of the process. Its methods may be used by any goroutine, except
+// ApplyConfig and Once, which must not be called concurrently.
 type Runner struct {
 	Publisher *exposition.Publisher
 
@@ -155,8 +155,8 @@ func (r *Runner) Ready() bool {
 	return r.ready.Load()
 }
 
-// account is the collectors that use the same token; the public ones, which use none, are
-// those of the account without a name.
+// account holds the collectors that use one token. The account without a name holds the public
+// ones, which use none.
 type account struct {
 	name     string
 	identity string // of the API and of the token; empty before the first configuration

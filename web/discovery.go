@@ -11,7 +11,7 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// targetGroup is one entry of Prometheus' HTTP service discovery.
+// targetGroup is one target group of Prometheus' HTTP service discovery.
 type targetGroup struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`

@@ -112,7 +112,7 @@ func (v *view) Data(name string) string {
 	return join(parts)
 }
 
-// Empty says what it means that the data of a collector lists nothing.
+// Empty returns the text for an empty list of a collector: unknown if an item may be missing.
 func (v *view) Empty(name string) string {
 	incomplete := func(c *collectorRow) bool { return c.Made.IsZero() || c.Invalid.Items > 0 }
 	if len(v.rows[name]) == 0 || slices.ContainsFunc(v.rows[name], incomplete) {

@@ -17,7 +17,7 @@ import (
 	"server_rental_exporter/internal/metric"
 )
 
-// family is the published samples of a metric family: sorted, distinct, and encoded once for
+// family holds the published samples of a metric family: sorted, distinct, and encoded once for
 // each variant. It is immutable.
 type family struct {
 	definition *metric.Definition

@@ -83,8 +83,8 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// Publish publishes the groups that changed or expired. What changed before is served when
-// it returns.
+// Publish publishes the groups that changed or expired. Earlier changes are served when it
+// returns.
 func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()

@@ -68,10 +68,10 @@ func connectionError(ctx context.Context, err error) *Error {
 	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }
 
-// describe says what an operator can do something about, and else that there was no valid
-// response. It repeats nothing that the other side sent: net/http repeats a response that is no
-// HTTP, and a certificate its names, which might contain the token or other private data. Nor
-// does it repeat addresses of this machine and its network, as package net does.
+// describe returns a cause that an operator can do something about, and else that there was no
+// valid response. It repeats nothing that the other side sent: net/http repeats a response that
+// is no HTTP, and a certificate its names, which might contain the token or other private data.
+// Nor does it repeat addresses of this machine and its network, as package net does.
 func describe(err error) string {
 	operation, otherwise, text := "", "no valid HTTP response", ""
 	for ; err != nil; err = errors.Unwrap(err) {

@@ -71,8 +71,8 @@ func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time
 	return expires
 }
 
-// record keeps what a response says about the token that was sent. Nothing is sent with it until
-// the time given, or a later one of before.
+// record keeps what a response says about the token that was sent. Nothing is sent with it
+// until the time given, or the end of a longer backoff.
 func (c *Client) record(resp *http.Response, token Fingerprint, until time.Time) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()

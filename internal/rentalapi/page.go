@@ -29,7 +29,7 @@ const (
 
 // Response is what is known about a response besides its body.
 type Response struct {
-	Token    Fingerprint    // of the token that was sent: pages fetched with different ones are no list
+	Token    Fingerprint    // of the token that was sent: pages fetched with different ones must not be combined
 	Received time.Time      // when its header was read, by the local clock
 	Date     time.Time      // header Date; zero if it has none
 	Age      *time.Duration // header Age, in whole seconds; nil if it has none

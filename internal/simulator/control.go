@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// controls are what a simulator can be told, by path.
+// controls are the commands to a simulator, by path.
 var controls = map[string]func(w *World, form url.Values) error{
 	"/stock": setStock, "/payment": pay, "/server": setServer, "/failure": setFailure,
 }

@@ -109,7 +109,7 @@ func (p *Past) addIncidents(number int) {
 	p.add(begin.Add(2*time.Hour), func(w *World) { Put(w.Status, 0, "scheduled") })
 }
 
-// rewind makes the account what it was at a time. That follows from the time stamps of its
+// rewind sets the account to its state at a time, which follows from the time stamps of its
 // data at the end: a paid top-up appears when it is paid, all else when it is created. One
 // server is suspended for the last two days.
 func (a *Account) rewind(now, end time.Time) {

@@ -204,7 +204,7 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	return string(s.content(res, query, s.world.Accounts[token]).body)
 }
 
-// ErrorBody returns the body of an error that things as they are do not explain.
+// ErrorBody returns the body of an error that the present data does not cause.
 func ErrorBody(status int) []byte { return simulatedError(status).body }
 
 func simulatedError(status int) response {
@@ -217,8 +217,8 @@ func failure(status int, code, message string) response {
 	return reply(status, Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}})
 }
 
-// reply returns a response that is not cached, as those with account data and errors. It
-// panics if the body cannot be encoded, because the test that put it into the world is wrong.
+// reply returns a response that is not cached: one with account data, or an error. It panics if
+// the body cannot be encoded, because the test that put it into the world is wrong.
 func reply(status int, body Object) response {
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -59,7 +59,7 @@ func scrapedMetrics() promqltest.Catalog {
 }
 
 // TestReadable limits how much there is to read: of an expression, and of templates, in which
-// queries are counted. What takes more is a gauge of the exporter.
+// queries are counted. A rule that takes more is a gauge of the exporter.
 func TestReadable(t *testing.T) {
 	var lengths []int
 	recorded := 0

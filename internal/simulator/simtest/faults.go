@@ -111,7 +111,7 @@ func (fs *Faults) take(r Request) *Fault {
 	return found
 }
 
-// apply sends what the fault makes of the correct response, and tells its status before.
+// apply sends the faulty response. It calls sends with the status before.
 func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler, sends func(status int)) {
 	if f.Kind == Delay {
 		time.Sleep(f.Delay)

@@ -64,7 +64,7 @@ export function configurations(from: Name, size: { w: number, h: number }) {
 }
 
 const ofPlans = (metric: string, labels = '') => gauge(`plan${labels}`, `plan_${metric}`, plan);
-/** What rules recorded of the plans that are in the catalog. */
+/** Recorded series of the plans that are in the catalog. */
 const recorded = (expr: string) => max('plan', `${expr} and on (plan) ${own('plan_in_stock', plan)}`);
 
 const plans = table({

@@ -15,8 +15,8 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-// TestServiceDiscovery runs Prometheus with the documented configuration. What is in the list,
-// and when there is none, is tested in web.
+// TestServiceDiscovery runs Prometheus with the documented configuration. Tests of package web
+// check the list itself.
 func TestServiceDiscovery(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")

@@ -20,7 +20,7 @@ func TestFormats(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{}) // which tells its limits
 	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
-	page := p.scrape()
+	page := p.Scrape()
 	got, want := map[string]string{}, map[string]string{}
 	for _, d := range Definitions() {
 		if !ofChanges.MatchString(d.Name) {
@@ -39,7 +39,7 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
-	duration := p.get("/metrics", "Accept", protobuf).Exposition(t).Families["server_rental_exporter_api_request_duration_seconds"]
+	duration := p.Get("/metrics", "Accept", protobuf).Exposition(t).Families["server_rental_exporter_api_request_duration_seconds"]
 	simtest.AssertEqual(t, "classic and native histogram", []bool{duration.Classic, duration.Native}, []bool{true, true})
 
 	const python = "/usr/bin/python3" // that of the system, which Debian's package python3-prometheus-client is for
@@ -48,7 +48,7 @@ func TestFormats(t *testing.T) {
 	}
 	for parser, accept := range map[string]string{"openmetrics.parser": "application/openmetrics-text; version=1.0.0", "parser": "text/plain; version=0.0.4"} {
 		cmd := exec.Command(python, "-c", strictParser, parser)
-		cmd.Stdin = strings.NewReader(p.get("/metrics", "Accept", accept).Body)
+		cmd.Stdin = strings.NewReader(p.Get("/metrics", "Accept", accept).Body)
 		out, err := cmd.CombinedOutput()
 		if n, _ := strconv.Atoi(strings.TrimSpace(string(out))); err != nil || n < len(want) {
 			t.Errorf("%s: %v: %s", accept, err, out)

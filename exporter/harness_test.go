@@ -47,13 +47,12 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 
 // program is the exporter, running in this process.
 type program struct {
-	t        testing.TB
+	simtest.Server
 	out, log *simtest.Buffer
 	hangup   chan os.Signal
 	stop     context.CancelFunc // like SIGTERM
 	ended    chan struct{}
-	code     int    // valid after ended was closed
-	url      string // of the first address
+	code     int // valid after ended was closed
 }
 
 // launch runs the exporter until the end of the test.
@@ -61,7 +60,7 @@ func launch(t testing.TB, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &program{
-		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
+		Server: simtest.Server{T: t}, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
 	}
 	go func() {
 		defer close(p.ended)
@@ -99,7 +98,7 @@ func start(t testing.TB, args ...string) *program {
 		args = append(args, "--web.listen-address=127.0.0.1:0")
 	}
 	p := launch(t, args...)
-	p.url = "http://" + p.addresses(1)[0]
+	p.URL = "http://" + p.addresses(1)[0]
 	return p
 }
 
@@ -135,25 +134,20 @@ func awaitResponses(t testing.TB, a *simtest.API) {
 func startReady(t testing.TB, args ...string) *program {
 	t.Helper()
 	p := start(t, args...)
-	p.waitReady()
+	p.WaitReady()
 	return p
-}
-
-func (p *program) waitReady() {
-	p.t.Helper()
-	simtest.Eventually(p.t, "ready", func() bool { return p.get("/-/ready").Status == http.StatusOK })
 }
 
 var listening = regexp.MustCompile(`Listening on" address=(\S+)|"address":"([^"]+)"[^\n]*"Listening on"`)
 
 // addresses waits until the exporter listens on n addresses.
 func (p *program) addresses(n int) []string {
-	p.t.Helper()
+	p.T.Helper()
 	var found []string
-	simtest.Eventually(p.t, fmt.Sprintf("listening on %d addresses", n), func() bool {
+	simtest.Eventually(p.T, fmt.Sprintf("listening on %d addresses", n), func() bool {
 		select {
 		case <-p.ended:
-			p.t.Fatalf("ended with status %d", p.code)
+			p.T.Fatalf("ended with status %d", p.code)
 		default:
 		}
 		found = nil
@@ -165,23 +159,13 @@ func (p *program) addresses(n int) []string {
 	return found
 }
 
-func (p *program) get(path string, header ...string) simtest.Response {
-	p.t.Helper()
-	return simtest.Get(p.t, p.url+path, header...)
-}
-
 func (p *program) postReload() simtest.Response {
-	p.t.Helper()
-	r, err := simtest.Do(http.MethodPost, p.url+"/-/reload")
+	p.T.Helper()
+	r, err := simtest.Do(http.MethodPost, p.URL+"/-/reload")
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return r
-}
-
-func (p *program) scrape() simtest.Exposition {
-	p.t.Helper()
-	return p.get("/metrics").Exposition(p.t)
 }
 
 // configFile writes a configuration for the accounts main and lab, with a watch, that

@@ -33,8 +33,8 @@ func TestHealthcheck(t *testing.T) {
 			t.Parallel()
 			file := "--web.config.file=" + simtest.WriteFile(t, filepath.Join(dir, name+".yml"), tc.config)
 			p := start(t, "--demo", file)
-			simtest.AssertEqual(t, "status", p.get("/metrics").Status, tc.status)
-			assertHealthy(t, finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.url, "http://")))
+			simtest.AssertEqual(t, "status", p.Get("/metrics").Status, tc.status)
+			assertHealthy(t, finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.URL, "http://")))
 		})
 	}
 }

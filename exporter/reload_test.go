@@ -17,13 +17,13 @@ const (
 
 // reload reloads with SIGHUP and returns after the reload.
 func (p *program) reload() {
-	p.t.Helper()
+	p.T.Helper()
 	reloads := func() int {
 		return strings.Count(p.log.String(), "configuration reloaded") + strings.Count(p.log.String(), "reload failed, keeping current configuration")
 	}
 	before := reloads()
 	p.hangup <- syscall.SIGHUP
-	simtest.Eventually(p.t, "a reload is logged", func() bool { return reloads() > before })
+	simtest.Eventually(p.T, "a reload is logged", func() bool { return reloads() > before })
 }
 
 // TestReload reloads with SIGHUP an invalid configuration, and then one with a watch after
@@ -38,15 +38,15 @@ func TestReload(t *testing.T) {
 	settings := hourly() + "account_files: [more/*]\n"
 	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, settings))
 	awaitResponses(t, a)
-	requests, first := countByToken(a), p.scrape()
+	requests, first := countByToken(a), p.Scrape()
 
 	simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
 	p.reload()
-	page := p.scrape()
+	page := p.Scrape()
 	simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
 	simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
 	cause := "rental.yml: accounts[0].token_file: missing or empty"
-	for place, text := range map[string]string{"log": p.log.String(), "landing page": p.get("/").Body} {
+	for place, text := range map[string]string{"log": p.log.String(), "landing page": p.Get("/").Body} {
 		if !strings.Contains(text, cause) {
 			t.Errorf("the %s lacks %q", place, cause)
 		}
@@ -55,8 +55,8 @@ func TestReload(t *testing.T) {
 	simtest.WriteFile(t, filepath.Join(more, "lab"), simtest.LabToken)
 	a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, settings+"watches: [{name: gpu, gpu: true}]\n")
 	p.reload()
-	simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
-	page = p.scrape()
+	simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.Scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
+	page = p.Scrape()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	simtest.AssertEqual(t, "plans of the new watch", page.Values[`server_rental_watch_plans{watch="gpu"}`], 2.0)
 	if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {

@@ -61,7 +61,7 @@ func assertNotExposed(t *testing.T, a *simtest.API) {
 	config := a.ConfigFile(dir, simtest.Tokens(), "")
 	p := startReady(t, "--log.level=debug", "--web.enable-lifecycle", "--config.file="+config)
 	for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
-		got := p.get(path, "Accept", "application/openmetrics-text;version=1.0.0")
+		got := p.Get(path, "Accept", "application/openmetrics-text;version=1.0.0")
 		simtest.AssertNoSecrets(t, path, fmt.Sprintln(got.Header, got.Body))
 	}
 	// Secrets at invalid places of the configuration.

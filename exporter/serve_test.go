@@ -19,16 +19,16 @@ import (
 func TestScrapesCauseNoRequests(t *testing.T) {
 	t.Parallel()
 	a, p := startProvider(t)
-	requests, page := len(a.Requests()), p.scrape()
+	requests, page := len(a.Requests()), p.Scrape()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	for _, r := range a.Requests() {
 		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept")},
 			[]string{"server_rental_exporter/1.2.3", "application/json"})
 	}
 	for range 20 {
-		p.scrape()
+		p.Scrape()
 	}
-	simtest.AssertEqual(t, "data", p.scrape().Data(), page.Data())
+	simtest.AssertEqual(t, "data", p.Scrape().Data(), page.Data())
 	simtest.AssertEqual(t, "requests by path", a.CountByPath(requests), map[string]int{})
 }
 
@@ -40,9 +40,9 @@ func TestAPIHangs(t *testing.T) {
 	all := len(success(0, "main", "lab"))
 	simtest.Eventually(t, "every collector waits for the API", func() bool { return pending(a) == all })
 
-	page := p.scrape()
+	page := p.Scrape()
 	simtest.AssertEqual(t, "status of landing page, health and readiness",
-		[]int{p.get("/").Status, p.get("/-/healthy").Status, p.get("/-/ready").Status}, []int{200, 200, 503})
+		[]int{p.Get("/").Status, p.Get("/-/healthy").Status, p.Get("/-/ready").Status}, []int{200, 200, 503})
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{})
 	remove()
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0) // does not wait for the API either
@@ -53,9 +53,9 @@ func TestAPIHangs(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--web.enable-service-discovery", "--log.format=json")
-	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status, other.get("/sd/servers").Status}, []int{200, 404, 200})
-	simtest.AssertEqual(t, "status of discovery and reload by default", []int{demo.get("/sd/servers").Status, demo.postReload().Status}, []int{403, 403})
-	families := other.get("/probe/rental").Exposition(t).Families
+	simtest.AssertEqual(t, "status", []int{other.Get("/probe/rental").Status, other.Get("/metrics").Status, other.Get("/sd/servers").Status}, []int{200, 404, 200})
+	simtest.AssertEqual(t, "status of discovery and reload by default", []int{demo.Get("/sd/servers").Status, demo.postReload().Status}, []int{403, 403})
+	families := other.Get("/probe/rental").Exposition(t).Families
 	for name := range families {
 		if !strings.HasPrefix(name, "server_rental_") {
 			t.Errorf("still exposed: %s", name)
@@ -67,7 +67,7 @@ func TestPages(t *testing.T) {
 	if log := other.log.String(); !strings.HasPrefix(log, `{"accounts":`) {
 		t.Errorf("the log is not JSON:\n%s", log)
 	}
-	with, without := demo.get("/").Body, other.get("/").Body
+	with, without := demo.Get("/").Body, other.Get("/").Body
 	for text, want := range map[string][]bool{"simulated provider (--demo) &middot; ready": {true, true}, "node-5.main.example": {true, false}, `<td class="wrap">main</td>`: {true, true}, `<a href="./probe/rental">`: {false, true}} {
 		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, want)
 	}
@@ -120,7 +120,7 @@ func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) 
 func TestShutdownCompletesScrapes(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, serversConfig(t, longServers, longName())...)
-	conn, head := startScrape(t, strings.TrimPrefix(p.url, "http://"))
+	conn, head := startScrape(t, strings.TrimPrefix(p.URL, "http://"))
 	p.stop()
 	simtest.Eventually(t, "the shutdown", func() bool { return strings.Contains(p.log.String(), `msg="shutting down"`) })
 	if err := conn.SetReadBuffer(4 << 20); err != nil { // a small one takes long to read
@@ -159,7 +159,7 @@ func TestShard(t *testing.T) {
 	var got, want [2]map[string]float64
 	for i := range 2 {
 		page := startReady(t, "--config.file="+file, fmt.Sprint("--shard=", i), "--total-shards=2",
-			"--collector.disable-defaults", "--collector.plans", "--collector.servers").scrape()
+			"--collector.disable-defaults", "--collector.plans", "--collector.servers").Scrape()
 		got[i] = page.CollectorSuccess()
 		maps.Copy(got[i], page.WithPrefix("server_rental_exporter_shard"))
 		maps.Copy(got[i], page.WithPrefix("server_rental_watch_plans{"))

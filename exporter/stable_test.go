@@ -22,7 +22,7 @@ func TestStable(t *testing.T) {
 	addNames(exists)
 	addRules(t, exists)
 	var groups []struct{ Labels map[string]string }
-	if err := json.Unmarshal([]byte(p.get("/sd/servers").Body), &groups); err != nil {
+	if err := json.Unmarshal([]byte(p.Get("/sd/servers").Body), &groups); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
@@ -37,7 +37,7 @@ func TestStable(t *testing.T) {
 		}
 		line = strings.Join(fields, " ")
 		if fields[0] == "path" {
-			r, err := simtest.Do(fields[1], p.url+fields[2])
+			r, err := simtest.Do(fields[1], p.URL+fields[2])
 			exists[line] = err == nil && r.Status == http.StatusOK
 		}
 		if !exists[line] {

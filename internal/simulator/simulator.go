@@ -1,8 +1,7 @@
-// Package simulator implements the rental API as an HTTP server: the lists and
-// objects that the exporter reads, with prefix, envelopes, errors, rate limits, headers
-// and paging as documented by the provider. It is strict (a query parameter that such a
-// request does not need is an error), and it can simulate activity (see [Simulator.Run]). Faults and a request log are
-// those of simtest.
+// Package simulator implements the rental API as an HTTP server: the lists and objects
+// that the exporter reads, with prefix, envelopes, errors, rate limits, headers and paging
+// as documented by the provider. It is strict: a query parameter that such a request does
+// not need is an error. It can simulate activity. Faults and a request log are in simtest.
 //
 // Its JSON is written from the provider's document and shares no code with the
 // client, so that the two cannot contain the same mistake. Comments state the
@@ -31,9 +30,7 @@ const Prefix = "/api/v1"
 
 // Options configures a simulator. The zero value is the documented service.
 type Options struct {
-	// Unlimited admits more than 59 public requests of an address, and 120 of a token, in 60
-	// seconds. It sends no RateLimit headers.
-	Unlimited bool
+	Unlimited bool // admits more than the documented rate limits, and sends no RateLimit headers
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.

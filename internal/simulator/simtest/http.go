@@ -41,6 +41,30 @@ func Get(t testing.TB, url string, header ...string) Response {
 	return r
 }
 
+// Server is an exporter that serves.
+type Server struct {
+	T   testing.TB
+	URL string // such as http://127.0.0.1:4711
+}
+
+// WaitReady waits until the exporter has fetched everything once.
+func (s *Server) WaitReady() {
+	s.T.Helper()
+	Eventually(s.T, "ready", func() bool { return s.Get("/-/ready").Status == http.StatusOK })
+}
+
+// Get requests a path of the exporter; header is names and values in turn.
+func (s *Server) Get(path string, header ...string) Response {
+	s.T.Helper()
+	return Get(s.T, s.URL+path, header...)
+}
+
+// Scrape returns the exporter's metrics.
+func (s *Server) Scrape() Exposition {
+	s.T.Helper()
+	return s.Get("/metrics").Exposition(s.T)
+}
+
 // ServeGet returns a handler's response to a GET request, without a network.
 func ServeGet(h http.Handler, pathAndQuery string, header ...string) Response {
 	r := httptest.NewRequest(http.MethodGet, pathAndQuery, nil)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,11 +64,10 @@ func Binary(t testing.TB) string {
 // Process is a running program. It is killed at the end of the test, and its log
 // is shown if the test failed.
 type Process struct {
+	Server
 	Cmd *exec.Cmd
 	Log *Buffer // standard output and standard error
-	URL string  // of the exporter, such as http://127.0.0.1:4711
 
-	t     testing.TB
 	ended chan struct{} // closed when the process has ended
 }
 
@@ -87,7 +85,7 @@ func StartProcess(t testing.TB, args ...string) *Process {
 // StartCommand runs a program, without waiting for anything.
 func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	p := &Process{Cmd: cmd, Log: &Buffer{}, t: t, ended: make(chan struct{})}
+	p := &Process{Server: Server{T: t}, Cmd: cmd, Log: &Buffer{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Log, p.Log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -110,7 +108,7 @@ var listening = regexp.MustCompile(`Listening on.* address=(\S+)`)
 
 // WaitServing waits until the exporter has logged its first address, and sets URL.
 func (p *Process) WaitServing() {
-	p.t.Helper()
+	p.T.Helper()
 	p.Eventually("serving", func() bool {
 		m := listening.FindStringSubmatch(p.Log.String())
 		if m != nil {
@@ -120,45 +118,27 @@ func (p *Process) WaitServing() {
 	})
 }
 
-// WaitReady waits until the exporter has fetched everything once.
-func (p *Process) WaitReady() {
-	p.t.Helper()
-	p.Eventually("ready", func() bool { return p.Get("/-/ready").Status == http.StatusOK })
-}
-
 // Eventually is [Eventually] for a condition that needs the process to run.
 func (p *Process) Eventually(what string, holds func() bool) {
-	p.t.Helper()
-	Eventually(p.t, what, func() bool {
+	p.T.Helper()
+	Eventually(p.T, what, func() bool {
 		select {
 		case <-p.ended:
-			p.t.Fatalf("%s: process ended: %v", what, p.Cmd.ProcessState)
+			p.T.Fatalf("%s: process ended: %v", what, p.Cmd.ProcessState)
 		default:
 		}
 		return holds()
 	})
 }
 
-// Get requests a path of the exporter; header is names and values in turn.
-func (p *Process) Get(path string, header ...string) Response {
-	p.t.Helper()
-	return Get(p.t, p.URL+path, header...)
-}
-
-// Scrape returns the exporter's metrics.
-func (p *Process) Scrape() Exposition {
-	p.t.Helper()
-	return p.Get("/metrics").Exposition(p.t)
-}
-
 // Wait waits until the process has ended and returns its exit status.
 func (p *Process) Wait() int {
-	p.t.Helper()
+	p.T.Helper()
 	select {
 	case <-p.ended:
 		return p.Cmd.ProcessState.ExitCode()
 	case <-time.After(eventuallyTimeout):
-		p.t.Fatalf("process did not end within %v", eventuallyTimeout)
+		p.T.Fatalf("process did not end within %v", eventuallyTimeout)
 		return -1
 	}
 }

@@ -161,7 +161,7 @@ func TestBackoff(t *testing.T) {
 			"Date": {"Sun, 01 Mar 2026 15:00:00 GMT"}, "Retry-After": {"Sun, 01 Mar 2026 15:02:00 GMT"},
 		}, "")})
 		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"60"}}, "")})
-		h.Inject(simtest.Fault{Handler: simtest.Reply(200, nil, `{"data":[]}`)})
+		h.Inject(simtest.Fault{Handler: simtest.Reply(200, http.Header{"RateLimit-Limit": {"120"}}, `{"data":[]}`)})
 		until := time.Now().Add(2 * time.Minute)
 		main, lab, public := h.main(), h.account("lab", simtest.LabToken), h.public()
 		var failure *Error
@@ -177,6 +177,10 @@ func TestBackoff(t *testing.T) {
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.account("other", simtest.MainToken)
 		assertPaused(t, fetchList(t.Context(), other, "/ssh-keys"), until, paused)
+
+		got := h.gatherNonZero(t)
+		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})
+		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="paused"}`], 0.0)
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
@@ -222,7 +226,7 @@ func TestAccountMetrics(t *testing.T) {
 		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.reply(500, "")
 		assertAccount("no verdict", "/servers: status 500", map[string]float64{rejected: 1, limit: 120, remaining: 77})
-		h.Inject(simtest.Fault{Handler: drop("")})
+		h.Inject(simtest.Fault{Handler: raw("")})
 		assertAccount("no response", "/servers: EOF", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		token = "secret-right"
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")

@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,33 @@ func TestLimiterRate(t *testing.T) {
 			simtest.AssertEqual(t, fmt.Sprint("limit ", limit), got, want)
 		})
 	}
+}
+
+// TestLimiters changes the limit after a burst, and then the token again and again.
+func TestLimiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := Settings{BaseURL: &url.URL{}, Limits: Limits{Account: 5}}
+		api := New("test/1", settings, nil)
+		client := api.Client("main", nil)
+		wait := func(token string) time.Duration {
+			start := time.Now()
+			simtest.AssertEqual(t, "error", client.wait(t.Context(), fingerprint(token)), error(nil))
+			return time.Since(start)
+		}
+		for range Burst {
+			wait("secret")
+		}
+		delays := []time.Duration{wait("secret")}
+		settings.Limits.Account = 64
+		api.ApplySettings(settings)
+		delays = append(delays, wait("secret"))
+		simtest.AssertEqual(t, "delays at 1 and at 60 requests a minute", delays, []time.Duration{time.Minute, time.Second})
+		for n := range 100 {
+			time.Sleep(time.Minute)
+			wait(fmt.Sprint("secret-", n))
+		}
+		simtest.AssertEqual(t, "limiters that are kept", len(api.limiters), 1)
+	})
 }
 
 func TestRetryDelay(t *testing.T) {

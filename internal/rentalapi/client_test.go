@@ -197,9 +197,11 @@ func TestBackoff(t *testing.T) {
 		assertBackoff("backoff", map[string]float64{"": seconds - 60, "main": seconds, "other": seconds}, until)
 		time.Sleep(time.Minute)
 		assertBackoff("backoff after a minute", map[string]float64{"main": seconds, "other": seconds}, until)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute - maxWait - 1)
+		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
+		time.Sleep(1)
+		simtest.AssertEqual(t, "soon after the backoff", []any{fetchList(t.Context(), main, "/servers"), time.Now().Equal(until)}, []any{error(nil), true})
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
-		simtest.AssertEqual(t, "after the pause", fetchList(t.Context(), main, "/servers"), error(nil))
 	})
 }
 

@@ -28,7 +28,6 @@ func TestAge(t *testing.T) {
 		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), 17 * time.Second, 16 * time.Second},
 		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), 1700 * time.Millisecond, 700 * time.Millisecond},
 		"stamp without Date":      {rentalapi.Response{}, stampOf(date), 0, unknown},
-		"Date without stamp":      {rentalapi.Response{Date: date}, nil, 0, unknown},
 		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), 0, unknown},
 		"Age of two years":        {rentalapi.Response{Age: ptr(2 * year)}, nil, 0, unknown},
 		"that, and stamp":         {rentalapi.Response{Age: ptr(2 * year), Date: date}, stampOf(date), 0, 0},

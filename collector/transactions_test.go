@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -86,11 +87,13 @@ func TestTransactions(t *testing.T) {
 	for _, c := range []struct{ entries, pages, added, later int }{
 		{0, 1, 2, 1}, {1, 1, 99, 1}, {100, 1, 1, 2}, {101, 2, 0, 2}, {2_000, 20, 150, 22},
 	} {
-		f := newTransactionTest(t, manyEntries(c.entries))
+		f, waits := newTransactionTest(t, manyEntries(c.entries)), 0
+		f.fetcher.OnPage = func(context.Context) error { waits++; return nil }
 		s := f.assertFetch(fmt.Sprint(c.entries, " entries"), pages(c.pages), sumsOf(f.account.Transactions), 0)
 		simtest.AssertEqual(t, "minimum interval", s.AtLeast, time.Duration(c.pages)*10*time.Second)
 		f.account.Transactions = withMore(f.account.Transactions, c.added)
 		f.assertFetch(fmt.Sprint(c.added, " added"), pages(c.later), sumsOf(f.account.Transactions), 0)
+		simtest.AssertEqual(t, "further pages", waits, c.pages-1+c.later-1)
 		if list := f.account.Transactions; len(list) > 1 {
 			last := len(list) - 1
 			list[last] = oneEntry(list[last]["id"].(int), "refund", 100)

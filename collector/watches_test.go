@@ -124,7 +124,6 @@ func TestWatchSteps(t *testing.T) {
 	}{
 		{"restocks", cheapInEurope, []step{{plans: a}, {plans: sold}, {plans: a, hits: 1}, {plans: sold, hits: 1}, {plans: a, hits: 2}}},
 		{"prices", cheapInEurope, []step{{plans: at(100.01)}, {plans: at(100), hits: 1}, {plans: at(101), hits: 1}, {plans: at(99), hits: 2}, {plans: at(1), hits: 2}}},
-		{"prices while sold out", cheapInEurope, []step{{plans: sold}, {plans: catalog{listed("a", false, 200)}}, {plans: sold}}},
 		{"another location", cheapInEurope, []step{{plans: a}, {plans: american}, {plans: a, hits: 1}}},
 		{"another region", cheapInEurope, []step{{plans: american}, {plans: american, locations: european, hits: 1}}},
 		{"added", cheapInEurope, []step{{plans: none}, {plans: a, hits: 1}}},
@@ -138,6 +137,7 @@ func TestWatchSteps(t *testing.T) {
 		{"price", cheapInEurope, []step{{plans: a}, {plans: at("50")}, {plans: a}}},
 		{"price at first", cheapInEurope, []step{{plans: at("50")}, {plans: a}, {plans: at(101)}, {plans: a, hits: 1}}},
 		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
+		{"sold out at an unknown price", cheapInEurope, []step{{plans: a}, {plans: catalog{listed("a", false, nil)}}, {plans: a, hits: 1}}},
 		{"stock at first", cheapInEurope, []step{{plans: unknown}, {plans: a}, {plans: sold}, {plans: a, hits: 1}}},
 
 		// Data that comes back is seen for the first time.

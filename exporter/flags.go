@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -70,24 +69,26 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 }
 
 // parse reads the command line. Values are validated later, so that all errors are
-// reported together.
+// reported together. An error says which argument is the first wrong one, and repeats at most
+// the name of a flag: an argument that belongs to no flag may be a secret.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	_, err := app.Parse(args)
-	switch {
-	case err == nil || o.printed:
-		return o, nil
-	case !harmless.MatchString(err.Error()):
-		err = errors.New("an argument belongs to no flag, or a flag has a value that it does not take")
+	n := len(args)
+	if err == nil || o.printed || n == 0 {
+		return o, err
 	}
-	return nil, fmt.Errorf("command line: %w; try --help", err)
+	if _, err := parse(args[:n-1], io.Discard); err != nil {
+		return nil, err
+	}
+	flag, _, _ := strings.Cut(args[n-1], "=")
+	name, isFlag := strings.CutPrefix(flag, "--")
+	if !isFlag || app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
+		return nil, fmt.Errorf("command line: argument %d belongs to no flag; try --help", n)
+	}
+	return nil, fmt.Errorf("command line: %s lacks its value, has one that it does not take, or is repeated; try --help", flag)
 }
-
-// harmless matches those of kingpin's errors that repeat only the name of a flag. A value, or an
-// argument that belongs to no flag, may be a secret, and so may an unknown flag, unless it
-// looks like a flag.
-var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag '|unknown long flag '--[a-z-]+(\.[a-z-]+)*'$)`)
 
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {

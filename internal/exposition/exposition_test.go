@@ -210,9 +210,7 @@ func TestDuplicate(t *testing.T) {
 	g.samples = append(g.samples, g.samples[0])
 	h.Publisher.Publish()
 	simtest.AssertEqual(t, "series", len(h.scrape("").Exposition(t).WithPrefix("server_rental_test_group_")), 30)
-	if len(h.errors) != 1 || !strings.HasPrefix(h.errors[0], "gathering: ") {
-		t.Errorf("errors: got %q, want one of gathering", h.errors)
-	}
+	simtest.AssertEqual(t, "errors", h.errors, []string{"gathering: server_rental_test_group_1_bytes_total: 1 duplicates"})
 }
 
 func TestPublishChangedGroups(t *testing.T) {

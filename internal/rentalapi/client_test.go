@@ -69,8 +69,8 @@ func (h *harness) reply(status int, body string, header ...string) {
 }
 
 // gatherNonZero returns the values of the client's metrics that are not 0, by series
-// without the common prefix.
-func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
+// without the common prefix: of those that contain a text.
+func (h *harness) gatherNonZero(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	families, err := h.requests.Gather()
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	}
 	found := map[string]float64{}
 	for series, v := range values {
-		if v != 0 {
+		if v != 0 && strings.Contains(series, text) {
 			found[strings.TrimPrefix(series, "server_rental_exporter_api_")] = v
 		}
 	}
@@ -140,11 +140,8 @@ func errorText(err error) string {
 func TestRequest(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.reply(200, `{"data":[]}`)
-		for _, err := range []error{fetchList(t.Context(), h.main(), "/ssh-keys"), fetchList(t.Context(), h.public(), "/plans")} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		errs := []error{fetchList(t.Context(), h.main(), "/ssh-keys"), fetchList(t.Context(), h.public(), "/plans")}
+		simtest.AssertEqual(t, "errors", errs, []error{nil, nil})
 		var got []string
 		for _, r := range h.Requests() {
 			got = append(got, strings.Join([]string{r.Path, r.Query.Encode(), r.Token, r.Header.Get("User-Agent"), r.Header.Get("Accept")}, " "))
@@ -178,28 +175,25 @@ func TestBackoff(t *testing.T) {
 		other := h.account("other", simtest.MainToken)
 		assertPaused(t, fetchList(t.Context(), other, "/ssh-keys"), until, paused)
 
-		got := h.gatherNonZero(t)
+		got := h.gatherNonZero(t, "")
 		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})
 		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="paused"}`], 0.0)
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
 			t.Helper()
-			got := map[string]float64{}
-			for series, v := range h.gatherNonZero(t) {
-				if strings.HasPrefix(series, "backoff") {
-					got[simtest.Label(series, "account")] = v
-				}
-			}
-			simtest.AssertEqual(t, what, got, want)
+			simtest.AssertEqual(t, what, h.gatherNonZero(t, "backoff"), want)
 			simtest.AssertEqual(t, what+": expiry", main.AddMetrics(&metric.Builder{}, time.Now()), wantExpiry)
 		}
-		assertBackoff("backoff", map[string]float64{"": seconds - 60, "main": seconds, "other": seconds}, until)
+		series := func(account string) string {
+			return simtest.Series("backoff_until_timestamp_seconds", "account", account)
+		}
+		assertBackoff("backoff", map[string]float64{series(""): seconds - 60, series("main"): seconds, series("other"): seconds}, until)
 		time.Sleep(time.Minute)
-		assertBackoff("backoff after a minute", map[string]float64{"main": seconds, "other": seconds}, until)
+		assertBackoff("backoff after a minute", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
 		time.Sleep(time.Minute - maxWait - 1)
 		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		simtest.AssertEqual(t, "soon after the backoff", []any{fetchList(t.Context(), main, "/servers"), time.Now().Equal(until)}, []any{error(nil), true})
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
 	})
@@ -215,15 +209,9 @@ func TestAccountMetrics(t *testing.T) {
 		assertAccount := func(what, wantErr string, want map[string]float64) {
 			t.Helper()
 			simtest.AssertEqual(t, what+": error", errorText(fetchList(t.Context(), s, "/servers")), wantErr)
-			got := h.gatherNonZero(t)
-			for series := range got {
-				if !strings.Contains(series, "account=") {
-					delete(got, series)
-				}
-			}
-			simtest.AssertEqual(t, what, got, want)
+			simtest.AssertEqual(t, what, h.gatherNonZero(t, "account="), want)
 		}
-		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
+		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t, ""), map[string]float64{})
 		h.reply(401, "", limits...)
 		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.reply(500, "")
@@ -249,7 +237,7 @@ func TestApplySettings(t *testing.T) {
 		before := h.public()
 		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), before, "/plans")), "/plans: status 429")
 		h.main()
-		simtest.AssertEqual(t, "backoff of an account without requests", h.gatherNonZero(t)[`backoff_until_timestamp_seconds{account="main"}`], 0.0)
+		simtest.AssertEqual(t, "backoff of an account without requests", h.gatherNonZero(t, "")[`backoff_until_timestamp_seconds{account="main"}`], 0.0)
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)

@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 					t.Fatalf("got %v, want an *Error", err)
 				}
 				simtest.AssertEqual(t, "reason and text", []string{string(failure.Reason), err.Error()}, []string{string(c.reason), "/servers: " + c.text})
-				got := h.gatherNonZero(t)
+				got := h.gatherNonZero(t, "")
 				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
 				want := map[string]float64{
 					simtest.Series("errors_total", "path", "/servers", "reason", string(c.reason)): 1,
@@ -209,6 +209,6 @@ func TestCancel(t *testing.T) {
 		if err := fetchList(ctx, h.main(), "/servers"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the error of the context", err)
 		}
-		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{})
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t, ""), map[string]float64{})
 	})
 }

@@ -114,7 +114,7 @@ func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], e
 		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
 			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
-		p.metaErrors = append(errs, d.decodeFields(meta, &p.Meta)...)
+		p.metaErrors = slices.Concat(errs, d.decodeFields(meta, &p.Meta))
 		p.Invalid.Add("meta", p.metaErrors...)
 		return nil
 	})

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,31 +92,23 @@ func (l *loader) addName(kind, name, place string) {
 	}
 }
 
-const (
-	maxName  = 256 // bytes
-	nameRule = "1 to 256 bytes of UTF-8, and not blank"
-)
+const nameRule = "1 to 256 bytes of UTF-8, and not blank"
 
 func validName(name string) bool {
-	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != ""
+	return len(name) <= 256 && utf8.ValidString(name) && strings.TrimSpace(name) != ""
 }
 
-// ReadToken returns the token. For a file, it is the content without surrounding white space.
+// ReadToken returns the token without surrounding white space, if it is a valid header value.
 // The error contains neither content nor path; it wraps that of the file system.
 func (a Account) ReadToken() (string, error) {
-	if a.TokenFile == "" {
-		return checkToken(string(a.Token))
+	content := []byte(a.Token)
+	if a.TokenFile != "" {
+		var err error
+		if content, err = readFile(a.TokenFile); err != nil {
+			return "", err
+		}
 	}
-	content, err := readFile(a.TokenFile)
-	if err != nil {
-		return "", err
-	}
-	return checkToken(string(content))
-}
-
-// checkToken trims a token and rejects one that is not a valid header value.
-func checkToken(token string) (string, error) {
-	token = strings.TrimSpace(token)
+	token := string(bytes.TrimSpace(content))
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
 	}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -155,9 +154,6 @@ func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
 	}
 }
 
-// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
-var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
-
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
 	for i, w := range l.Watches {
@@ -179,7 +175,7 @@ func (l *loader) checkWatches() {
 				}
 			}
 		}
-		if slices.ContainsFunc(w.Countries, func(code string) bool { return !countryCode.MatchString(code) }) {
+		if slices.ContainsFunc(w.Countries, func(code string) bool { return len(code) != 2 }) {
 			l.add(l.at(path+".countries"), "invalid list: each must be a country code of two letters")
 		}
 		for _, needed := range w.Inputs() {

@@ -129,9 +129,6 @@ var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
 // values that it repeats.
 func YAMLErrors(err error) []string {
 	messages := strings.Split(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  "), "\n  ")
-	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
-		messages = typeErr.Errors // one may contain a line break
-	}
 	for i, message := range messages {
 		messages[i] = repeated.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "$1")
 	}

@@ -64,7 +64,7 @@ func TestStateLogger(t *testing.T) {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
 	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Err: errors.New("status 500")}
-	paused := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Paused}
+	backoff := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Backoff}
 	var log simtest.Log
 	l := stateLogger{logger: &log}
 	for _, step := range []struct {
@@ -75,9 +75,9 @@ func TestStateLogger(t *testing.T) {
 		{},
 		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
 		{err: broken},
-		{err: paused, want: []string{`level=error msg="collector failed" err=`}},
+		{err: backoff, want: []string{`level=error msg="collector failed" err=`}},
 		{err: broken},
-		{err: paused},
+		{err: backoff},
 		{want: []string{`level=info msg="collector recovered"`}},
 		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
 		{want: []string{`level=info msg="collector recovered"`}},

@@ -102,8 +102,8 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// Reject counts that a fetch of a path gave no data, and returns why as an *Error. If err does
-// not wrap ErrIncomplete or ErrTooLarge either, the reason is Decode.
+// Reject counts that a fetch of a path gave no data, and returns why as an *Error. The reason of
+// other errors is Incomplete or TooLarge if they wrap ErrIncomplete or ErrTooLarge, else Decode.
 func (c *Client) Reject(path string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -116,7 +116,7 @@ func (c *Client) Reject(path string, err error) error {
 		e.Reason = Incomplete
 	}
 	e.Path = path
-	if e.Reason != Paused {
+	if e.Reason != Backoff {
 		c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
 	}
 	return e

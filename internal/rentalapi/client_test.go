@@ -163,21 +163,21 @@ func TestBackoff(t *testing.T) {
 		main, lab, public := h.main(), h.account("lab", simtest.LabToken), h.public()
 		var failure *Error
 		if err := fetchList(t.Context(), main, "/servers"); !errors.As(err, &failure) || !failure.Until.Equal(until) {
-			t.Fatalf("got %v, want an error with the end of the pause", err)
+			t.Fatalf("got %v, want an error with the end of the backoff", err)
 		}
 		remove()
-		paused := "/ssh-keys: no request made: the API asked to wait until 2000-01-01T00:02:00Z"
-		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
+		noRequest := "/ssh-keys: no request made: the API asked to wait until 2000-01-01T00:02:00Z"
+		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), until, noRequest)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.account("other", simtest.MainToken)
-		assertPaused(t, fetchList(t.Context(), other, "/ssh-keys"), until, paused)
+		assertBackoffError(t, fetchList(t.Context(), other, "/ssh-keys"), until, noRequest)
 
 		got := h.gatherNonZero(t, "")
 		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})
-		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="paused"}`], 0.0)
+		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="backoff"}`], 0.0)
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
@@ -192,7 +192,7 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(time.Minute)
 		assertBackoff("backoff after a minute", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
 		time.Sleep(time.Minute - maxWait - 1)
-		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
+		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), until, noRequest)
 		time.Sleep(time.Nanosecond)
 		simtest.AssertEqual(t, "soon after the backoff", []any{fetchList(t.Context(), main, "/servers"), time.Now().Equal(until)}, []any{error(nil), true})
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
@@ -241,7 +241,7 @@ func TestApplySettings(t *testing.T) {
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
-		assertPaused(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "/locations: no request made: the API asked to wait until 2000-01-01T01:00:00Z")
+		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "/locations: no request made: the API asked to wait until 2000-01-01T01:00:00Z")
 		other := *settings.BaseURL
 		other.Host = "other.example"
 		settings.BaseURL = &other
@@ -267,10 +267,10 @@ func clientOver(base *url.URL, timeout time.Duration, transport http.RoundTrippe
 	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}, nil).Client("", nil)
 }
 
-func assertPaused(t *testing.T, err error, until time.Time, text string) {
+func assertBackoffError(t *testing.T, err error, until time.Time, text string) {
 	t.Helper()
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.Until.Equal(until) || err.Error() != text {
-		t.Errorf("got %v, want a pause until %v: %s", err, until, text)
+	if !errors.As(err, &failure) || failure.Reason != Backoff || !failure.Until.Equal(until) || err.Error() != text {
+		t.Errorf("got %v, want a backoff until %v: %s", err, until, text)
 	}
 }

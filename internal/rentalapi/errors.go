@@ -33,9 +33,9 @@ const (
 	RateLimited  Reason = "rate_limited"
 	Unavailable  Reason = "unavailable"
 
-	// Paused is the reason of a request that was not made, because the API asked for a
-	// backoff that has not ended yet. It is not counted.
-	Paused Reason = "paused"
+	// Backoff is the reason of a request that was not made, because a backoff that the API
+	// asked for has not ended yet. It is not counted.
+	Backoff Reason = "backoff"
 )
 
 // Error is a request that gave no usable response. It never holds a token, a

@@ -85,7 +85,7 @@ func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:
 		err := fmt.Errorf("no request made: the API asked to wait until %s", l.backoff.UTC().Format(time.RFC3339))
-		return 0, &Error{Reason: Paused, Until: l.backoff, Err: err}
+		return 0, &Error{Reason: Backoff, Until: l.backoff, Err: err}
 	case delay > 0:
 		return delay, nil
 	}

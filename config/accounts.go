@@ -59,6 +59,7 @@ func (l *loader) addAccountFiles(place, pattern string) {
 			l.add(place, "%s", errors.Unwrap(err))
 		}
 	}
+	before := len(l.Accounts)
 	for _, file := range files {
 		base := filepath.Base(file)
 		info, err := os.Stat(file)
@@ -67,6 +68,9 @@ func (l *loader) addAccountFiles(place, pattern string) {
 		}
 		place := place + ": " + file
 		l.addAccount(Account{Name: strings.TrimSuffix(base, filepath.Ext(base)), TokenFile: file}, place, place)
+	}
+	if len(l.Accounts) == before {
+		l.Notes = append(l.Notes, place+": no file matches")
 	}
 }
 

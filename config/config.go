@@ -28,6 +28,7 @@ type Config struct {
 	Watches    []collector.Watch    `yaml:"watches"`
 	Collectors map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
 	Shard      Shard                `yaml:"-"`
+	Notes      []string             `yaml:"-"` // what is valid and probably not intended, each with its place
 }
 
 // API describes the rental API and how to send requests to it.

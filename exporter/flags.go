@@ -140,5 +140,8 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %.1f of %d\n", a.Name, account, accountAllowed)
 	}
+	for _, note := range cfg.Notes {
+		fmt.Fprintln(w, note)
+	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

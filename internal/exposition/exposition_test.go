@@ -8,9 +8,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -274,4 +276,24 @@ func TestVariants(t *testing.T) {
 		publish()
 		simtest.AssertEqual(t, "variants kept", kept, []int{0, 1, 2, 1, 0})
 	})
+}
+
+// TestGatherOneAtATime has many clients at once.
+func TestGatherOneAtATime(t *testing.T) {
+	h := newHarness(1)
+	var running, most atomic.Int32
+	gather := h.Gatherer.Gather
+	h.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		most.Store(max(most.Load(), n))
+		runtime.Gosched()
+		return gather()
+	})
+	var clients sync.WaitGroup
+	for range 100 {
+		clients.Go(func() { h.scrape("gzip") })
+	}
+	clients.Wait()
+	simtest.AssertEqual(t, "at once", most.Load(), int32(1))
 }

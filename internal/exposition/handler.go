@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,8 @@ type Handler struct {
 	// OnError is called with errors, by cause as promhttp names them: gathering or
 	// encoding.
 	OnError func(cause string, err error)
+
+	gathering sync.Mutex // one at a time: hundreds would keep the processor from all else, such as signals
 }
 
 // ServeHTTP implements http.Handler.
@@ -48,12 +51,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		parts = append(parts, p)
 	}
+	h.gathering.Lock()
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
 	dynamic := encode(scrapeEncoders, v, slices.Values(families), v.end)
+	h.gathering.Unlock()
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)

@@ -220,7 +220,7 @@ func TestPublishChangedGroups(t *testing.T) {
 		h := newHarness(6)
 		h.run(t)
 		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
-		time.Sleep(publishInterval)
+		time.Sleep(publishInterval / 2) // between two publications
 		h.groups[1].set(2, 7)
 		for range 5 {
 			h.groups[1].Changed()

@@ -134,6 +134,14 @@ func matches(criteria []criterion, p *plan, locations LocationData) bool {
 	})
 }
 
+// isUnclear returns whether a plan may meet the criterion by what was not understood of it, or of
+// the locations that offer it.
+func (c criterion) isUnclear(p *plan, locations LocationData) bool {
+	return p.isUnclear(c.field) || slices.ContainsFunc(p.Availability.Locations, func(id locationID) bool {
+		return c.name == "regions" && locations[id].Region == "" || c.name == "countries" && locations[id].CountryCode == ""
+	})
+}
+
 // Unmet is a value of a criterion that no plan has, such as a misspelt one.
 type Unmet struct{ Criterion, Value string }
 

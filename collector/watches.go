@@ -56,12 +56,14 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	for _, p := range plans.Items {
 		i := p.item()
 		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		isUnclear := func(c criterion) bool { return p.isUnclear(c.field) }
+		mayMatch := func(c criterion) bool { return c.isUnclear(p, *locations) }
 		switch {
 		case matches(criteria, p, *locations):
 			w.matches = append(w.matches, p)
-		case p.inStock() && slices.ContainsFunc(criteria, isUnclear): // it may match
-			i.stock = nil
+		case slices.ContainsFunc(criteria, mayMatch):
+			if p.inStock() {
+				i.stock = nil
+			}
 		default:
 			i.stock = new(bool)
 		}

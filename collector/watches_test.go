@@ -116,6 +116,10 @@ func TestWatchSteps(t *testing.T) {
 	american := catalog{inStock("a")}
 	american[0] = simtest.Decode(t, simtest.Encode(t, american[0]))
 	simulator.Put(american[0], []string{"nyc"}, "availability", "locations")
+	broken := catalog{inStock("a")}
+	broken[0] = simtest.Decode(t, simtest.Encode(t, broken[0]))
+	simulator.Put(broken[0], "none", "availability")
+	german := &LocationData{"fra": {CountryCode: "DE"}}
 	european := &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "Europe"}}
 	for _, c := range []struct {
 		name  string
@@ -135,6 +139,9 @@ func TestWatchSteps(t *testing.T) {
 
 		// Unknown values neither begin nor end a match.
 		{"price", cheapInEurope, []step{{plans: a}, {plans: at("50")}, {plans: a}}},
+		{"availability", cheapInEurope, []step{{plans: a}, {plans: broken}, {plans: a}}},
+		{"region", cheapInEurope, []step{{plans: a}, {plans: a, locations: &LocationData{"fra": {}}}, {plans: a}}},
+		{"country", Watch{Name: "w", Countries: []string{"DE"}}, []step{{plans: a, locations: german}, {plans: a, locations: &LocationData{}}, {plans: a, locations: german}}},
 		{"price at first", cheapInEurope, []step{{plans: at("50")}, {plans: a}, {plans: at(101)}, {plans: a, hits: 1}}},
 		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
 		{"sold out at an unknown price", cheapInEurope, []step{{plans: a}, {plans: catalog{listed("a", false, nil)}}, {plans: a, hits: 1}}},

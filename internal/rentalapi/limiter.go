@@ -63,6 +63,9 @@ func (a *API) limiter(token Fingerprint) *limiter {
 
 // wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
 func (c *Client) wait(ctx context.Context, token Fingerprint) error {
+	c.api.mu.Lock()
+	c.sent = token // once: a request that waits longer is not a newer one
+	c.api.mu.Unlock()
 	for {
 		delay, err := c.take(token)
 		if err != nil || delay == 0 {
@@ -80,7 +83,6 @@ func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	c.sent = token
 	now, l := time.Now(), c.api.limiter(token)
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:

@@ -51,14 +51,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		parts = append(parts, p)
 	}
-	h.gathering.Lock()
-	families, err := h.Gatherer.Gather()
+	dynamic, err := h.gather(v, unwanted)
 	if err != nil {
 		h.OnError("gathering", err)
 	}
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := encode(scrapeEncoders, v, slices.Values(families), v.end)
-	h.gathering.Unlock()
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
@@ -82,6 +78,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Encoding", "gzip")
 	}
 	_, _ = body.WriteTo(w) // fails if the client left
+}
+
+// gather returns what is encoded on every scrape, without unwanted families.
+func (h *Handler) gather(v variant, unwanted func(family string) bool) (part, error) {
+	h.gathering.Lock()
+	defer h.gathering.Unlock()
+	families, err := h.Gatherer.Gather()
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
+	return encode(scrapeEncoders, v, slices.Values(families), v.end), err
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,

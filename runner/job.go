@@ -117,12 +117,13 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // next returns when to fetch again after a fetch whose response was made at madeBy at the
 // latest; zero if that is not known.
 func (j *job) next(began, ended, madeBy time.Time) time.Time {
-	interval := j.interval()
-	if interval < j.health.Interval { // a restock is waited for
+	interval, longestRetry := j.interval(), j.health.Interval
+	if interval < longestRetry { // a restock is waited for
+		longestRetry = min(longestRetry, maxSoonRetry)
 		j.schedule.late = 0
 	}
 	if j.health.Err != nil {
-		return j.schedule.afterFailure(j.health.Err, interval, ended)
+		return j.schedule.afterFailure(j.health.Err, longestRetry, ended)
 	}
 	if ended.Sub(began) > interval { // a fetch that took so long counts from its end
 		began = ended

@@ -9,12 +9,12 @@ import (
 )
 
 // The first delay after a failure is an eighth of the interval, at most firstRetry. The longest is
-// the interval, at most maxRetry; maxTokenRetry after a rejected token, so that a new one is used
-// soon.
+// the interval, at most maxRetry; at most maxSoonRetry after a rejected token, so that a new one is
+// used soon, and while a restock is waited for.
 const (
-	firstRetry    = 8 * time.Second
-	maxRetry      = 5 * time.Minute
-	maxTokenRetry = time.Minute
+	firstRetry   = 8 * time.Second
+	maxRetry     = 5 * time.Minute
+	maxSoonRetry = time.Minute
 )
 
 // A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
@@ -54,7 +54,7 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 		return failure.Until.Add(rand.N(min(interval/10, firstRetry)))
 	}
 	if reasonOf(err) == rentalapi.Unauthorized {
-		delay = min(delay, maxTokenRetry)
+		delay = min(delay, maxSoonRetry)
 	}
 	return now.Add(delay - rand.N(delay/5))
 }

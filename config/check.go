@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,9 @@ func (l *loader) checkHTTP() {
 		l.add(place, "credentials not allowed: tokens must be set as accounts")
 	}
 	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
-	for _, name := range slices.Sorted(maps.Keys(headers)) { // the library checks them when a request is sent
+	names := slices.AppendSeq(slices.Collect(maps.Keys(settings.ProxyConnectHeader)), maps.Keys(headers))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) { // the library checks them when a request is sent
 		place := fmt.Sprintf("%s: header %q", place, name)
 		if !httpguts.ValidHeaderFieldName(name) {
 			l.add(place, "invalid name: must be letters, digits and characters like - and _")
@@ -154,6 +157,9 @@ func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
 	}
 }
 
+// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
+var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
+
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
 	for i, w := range l.Watches {
@@ -175,7 +181,7 @@ func (l *loader) checkWatches() {
 				}
 			}
 		}
-		if slices.ContainsFunc(w.Countries, func(code string) bool { return len(code) != 2 }) {
+		if slices.ContainsFunc(w.Countries, func(code string) bool { return !countryCode.MatchString(code) }) {
 			l.add(l.at(path+".countries"), "invalid list: each must be a country code of two letters")
 		}
 		for _, needed := range w.Inputs() {

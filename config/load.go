@@ -123,14 +123,12 @@ func (l *loader) decode() bool {
 }
 
 // repeated matches parts of a file in messages of the YAML packages. They may be secrets.
-var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
+var repeated = regexp.MustCompile("(?s) `.{0,10}?`( into )|(anchor) '.*'")
 
 // YAMLErrors returns a message for each fault that a YAML package found in a file, without the
 // values that it repeats.
 func YAMLErrors(err error) []string {
-	messages := strings.Split(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  "), "\n  ")
-	for i, message := range messages {
-		messages[i] = repeated.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "$1")
-	}
-	return messages
+	text := repeated.ReplaceAllString(err.Error(), "$1$2")
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "unmarshal errors:\n  ")
+	return strings.Split(text, "\n  ")
 }

@@ -77,7 +77,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	_, err := app.Parse(args)
 	n := len(args)
 	if err == nil || o.printed || n == 0 {
-		return o, err
+		return o, nil
 	}
 	if _, err := parse(args[:n-1], io.Discard); err != nil {
 		return nil, err

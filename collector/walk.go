@@ -14,7 +14,7 @@ const maxPageFailures = 5
 
 // walk reads a list page by page, from the newest item on. New items push older ones to
 // later pages meanwhile: those are read again, and the new ones with the next walk. So what
-// is read was there at one moment.
+// is read was there at one moment; if so many are new that this fails, the walk does.
 type walk[T any] struct {
 	id            func(*T) string
 	token         rentalapi.Fingerprint // of all pages; that of the first one if it is not set
@@ -51,6 +51,8 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 		return nil, ErrTokenChanged
 	case page.Meta.Total < before.Meta.Total: // others have moved to pages that were read before
 		return nil, fmt.Errorf("data: items were removed between two pages: %w", rentalapi.ErrIncomplete)
+	case page.Meta.Total-w.first.Meta.Total > count(w.first.Count*(w.pages-1)): // some are on this page
+		return nil, fmt.Errorf("data: more items were added since the first page than were read: %w", rentalapi.ErrIncomplete)
 	case page.Received.Sub(before.Received) > rememberFor:
 		return nil, fmt.Errorf("data: the pages before are older than %s: %w", rememberFor, rentalapi.ErrIncomplete)
 	case w.done() && have < w.first.Meta.Total: // the provider may have sent the same page again

@@ -59,7 +59,7 @@ options() { sed -i "s|^OPTIONS=.*|OPTIONS=\"$1\"|" "${environment:?}"; }
 says_what_to_set() {
   refused systemctl enable --now "$unit"
   is SubState failed
-  eventually logged "$config: api.base_url: missing: must be set here or with --api.base-url"
+  eventually logged "$config: api.base_url: missing or invalid URL: must be http or https, like https://rental.example/api/v1"
 }
 
 # serves_demo starts the service as installed, with --demo.

@@ -61,7 +61,7 @@ lint: ## run all linters
 	cd test && go mod tidy -diff
 	cd test && go vet -tags e2e ./...
 	cd test && go run $(GOLANGCI) run ./...
-	@dead=$$(cd test && go run $(DEADCODE) -test -tags e2e -filter ^server_rental_exporter ./... server_rental_exporter/...); \
+	@dead=$$(cd test && go run $(DEADCODE) -test -tags e2e -filter ^github.com/server-rental-exporter/server_rental_exporter ./... github.com/server-rental-exporter/server_rental_exporter/...); \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 
 format: ## format the code

@@ -1,4 +1,4 @@
-module server_rental_exporter
+module github.com/server-rental-exporter/server_rental_exporter
 
 go 1.26.0
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 )
 
 // versionFile is the version of a build without -ldflags.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // configuration is the provider's Saved configuration.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // rent is the next renewal of a server and its price in dollars.

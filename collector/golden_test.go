@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // today is when the golden files are fetched.

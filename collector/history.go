@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // History holds the changes from one response of a collector to the next. It is immutable. The

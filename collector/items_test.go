@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestInvalidFields gives each field of each documented response, one after another, a

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Resource describes one resource of the API: its endpoint, how often it is fetched,

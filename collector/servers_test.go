@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 const testAddress = "198.18.0.1"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // sshKey is the provider's SSH key, without public_key. Revision 1.0 of the API has

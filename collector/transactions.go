@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // transaction is the provider's Balance transaction, without its description.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // maxPageFailures is after how many failures of one page in a row all are read again: the

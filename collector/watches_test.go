@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestWatchMatches tests each criterion with plans that differ in one field. A value that is not

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // The types below are the values that the provider documents, with the range in

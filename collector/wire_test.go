@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestMoney asserts that money is rounded to a millionth, and that nothing is 0.

@@ -18,7 +18,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // Bounds of the settings.

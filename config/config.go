@@ -18,7 +18,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // Config is a validated configuration.

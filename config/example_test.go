@@ -10,8 +10,8 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 const exampleFile = "../example.yml"

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // tokenEnvar contains the token itself. There is no such flag, because every

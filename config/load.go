@@ -15,7 +15,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // file is the configuration file.

@@ -8,9 +8,9 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
 // DemoTokens returns the names of the accounts of a demo by token.

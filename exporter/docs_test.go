@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.

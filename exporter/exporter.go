@@ -20,11 +20,11 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 const name = "server_rental_exporter"

@@ -13,8 +13,8 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
-	"server_rental_exporter/config"
-	"server_rental_exporter/web"
+	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
 // options holds the values of the flags.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 func TestMain(m *testing.M) {

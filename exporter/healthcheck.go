@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/web"
+	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
 // healthcheck returns an error unless a running exporter with the same web flags serves at

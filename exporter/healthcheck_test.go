@@ -9,7 +9,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // tlsServer is a web configuration that wants a certificate of the client.

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 var (

@@ -10,10 +10,10 @@ import (
 	"github.com/go-kit/log/level"
 	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // loaded is the configuration in force.

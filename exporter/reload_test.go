@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 const (

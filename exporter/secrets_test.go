@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestNoSecrets has responses, and fields, that contain the provider's secrets where they do not

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are

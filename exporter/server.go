@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/web"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
 // handler serves all paths. Collectors that a reload starts run until ctx ends.

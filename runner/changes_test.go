@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // Where the saved configuration of a test would be.

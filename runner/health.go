@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 var (

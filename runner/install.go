@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-kit/log/level"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // install does everything that follows from a response, in this order. The caller holds mu, so

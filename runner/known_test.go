@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // testServer returns an active server as the provider sends it.

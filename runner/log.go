@@ -6,7 +6,7 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // pendingLog keeps lines that are logged while a lock is held; see Runner.unlock.

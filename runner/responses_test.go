@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestUnusableResponses has a fault everywhere, and one at one endpoint, from the start until it is

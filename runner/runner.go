@@ -16,9 +16,9 @@ import (
 
 	"github.com/go-kit/log"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Spec says what is collected.

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // The first delay after a failure is an eighth of the interval, at most firstRetry. The longest is

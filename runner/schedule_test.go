@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // assertBetween asserts that a time is at least and at most so long after start.

@@ -1,10 +1,10 @@
-module server_rental_exporter/test
+module github.com/server-rental-exporter/server_rental_exporter/test
 
 go 1.26.0
 
 tool helm.sh/helm/v4/cmd/helm
 
-replace server_rental_exporter => ../
+replace github.com/server-rental-exporter/server_rental_exporter => ../
 
 require (
 	github.com/google/go-jsonnet v0.22.0
@@ -12,13 +12,13 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.311.0
+	github.com/server-rental-exporter/server_rental_exporter v0.0.0
 	github.com/yuin/goldmark v1.8.7
 	go.yaml.in/yaml/v3 v3.0.6
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1
 	k8s.io/client-go v0.37.1
 	k8s.io/pod-security-admission v0.37.1
-	server_rental_exporter v0.0.0
 )
 
 require (

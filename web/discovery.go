@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // targetGroup is one target group of Prometheus' HTTP service discovery.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/go-kit/log"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // scene is a provider and accounts, as the overview shows them after one fetch.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 // words are a text and its CSS class.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
 type sample = collector.Sample

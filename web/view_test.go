@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // series are the value and the labels of a metric, whose name has no namespace.

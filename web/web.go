@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"strings"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 type health = runner.Health

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // fakeSource is the data that the pages show.

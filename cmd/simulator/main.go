@@ -17,9 +17,9 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/history"
-	"server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/history"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
 const help = `Simulates the rental API.

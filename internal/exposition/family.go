@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
 // family holds the published samples of a metric family: sorted, distinct, and encoded once for

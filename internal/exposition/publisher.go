@@ -19,7 +19,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
 // restFactor is the ratio of the publisher's pauses to its work: it uses at most a tenth of

@@ -16,9 +16,9 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
 // interval is the time between two moments, which are multiples of it. It is that of the

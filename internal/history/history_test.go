@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)

@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // harness is an API of a simulated provider in memory.

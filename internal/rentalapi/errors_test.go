@@ -19,7 +19,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestDescribe asserts that errors repeat nothing that the other side sent, and no

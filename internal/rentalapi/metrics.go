@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
 var (

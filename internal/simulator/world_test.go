@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestActivity lets a day pass: every state occurs, and balances follow from transactions.

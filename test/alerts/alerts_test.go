@@ -17,9 +17,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/promqltest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"

@@ -12,8 +12,8 @@ import (
 	"text/template"
 	"unicode/utf8"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // group is what Alertmanager tells a receiver. Names of fields are those of its JSON.

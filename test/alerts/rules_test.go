@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // file is a file of rules of Prometheus, or one of unit tests for promtool.

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 // faultSchedule is a random sequence of faults and changes.

@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/grafana"
-	"server_rental_exporter/test/internal/promqltest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/grafana"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // templated is the data source that the user chooses.

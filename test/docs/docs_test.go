@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/test/internal/promqltest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 func TestLinks(t *testing.T) {

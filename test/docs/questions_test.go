@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // TestQuestions evaluates each query of docs/metrics.md on the data of testdata/questions.yml, in

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // awaitedPlan is sold out at first, and in no saved configuration, which would have an

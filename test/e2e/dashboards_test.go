@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/grafana"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/grafana"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // TestDashboardQueries runs every query of every dashboard, with values for its

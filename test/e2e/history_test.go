@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // TestLoadHistory runs the commands of the compose demo's document that load a history,

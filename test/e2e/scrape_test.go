@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
 const apiDuration = "server_rental_exporter_api_request_duration_seconds"

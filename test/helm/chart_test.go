@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 func TestMain(m *testing.M) { simtest.Main(m) }

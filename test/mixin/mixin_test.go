@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-jsonnet/formatter"
 	"github.com/google/go-jsonnet/linter"
 
-	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // evaluate returns the JSON that a snippet makes which imports the mixin.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
 // Tokens of the accounts main and lab, which every [API] starts with. Tests that

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
 // Kind is a kind of fault.

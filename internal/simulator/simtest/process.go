@@ -47,8 +47,8 @@ func Binary(t testing.TB) string {
 	}
 	building.Lock()
 	defer building.Unlock()
-	const pkg = "server_rental_exporter"
-	path := filepath.Join(binaryDir, pkg)
+	const pkg = "github.com/server-rental-exporter/server_rental_exporter"
+	path := filepath.Join(binaryDir, filepath.Base(pkg))
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // Dashboard is a dashboard.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 )
 
 // Catalog maps each metric to its labels as Prometheus stores them.

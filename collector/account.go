@@ -30,7 +30,7 @@ var (
 func account() Resource {
 	return Resource{
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
-		Interval: time.Minute, MaxAge: 10 * time.Minute,
+		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		Metrics: []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
 		get:     getAccount,
 	}

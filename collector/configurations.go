@@ -41,7 +41,7 @@ var (
 func configurations() Resource {
 	return Resource{
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second,
+		Timing: Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationIn, configurationUSD, configurationEUR, configurationMade,
 			configurationStock.restocks, configurationStock.sellouts, configurationStock.lastRestock, configurationStock.lastSellout,

@@ -37,7 +37,7 @@ type LocationData map[locationID]location
 func locations() Resource {
 	return Resource{
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
-		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
+		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
 		get:     getList(addLocations),
 	}

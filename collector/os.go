@@ -36,7 +36,7 @@ var (
 func osImages() Resource {
 	return Resource{
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
-		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute,
+		Timing: Timing{Interval: time.Hour, MaxAge: 6 * time.Hour}, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
 		get:     getList(addOSImages),
 	}

@@ -94,7 +94,7 @@ var (
 func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
-		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
+		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{
 			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planSetupFee,
 			planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4, catalogPlans, catalogInStock, catalogGenerated,

@@ -24,12 +24,10 @@ type Resource struct {
 	Path    string // path below the base URL
 	Account bool   // fetched with the token of each account
 
-	Interval        time.Duration // default
-	SoldOutInterval time.Duration // default while an item is sold out; 0 if there is no such interval
-	MaxAge          time.Duration // default
-	MinInterval     time.Duration // how long the API itself caches; 0 if it does not
-	PageInterval    time.Duration // for each page of a list that is read whole; 0 if there is no such list
-	MaxRequests     int           // of a fetch, usually; 0 means 1, which is the least
+	Timing                     // the default
+	MinInterval  time.Duration // how long the API itself caches; 0 if it does not
+	PageInterval time.Duration // for each page of a list that is read whole; 0 if there is no such list
+	MaxRequests  int           // of a fetch, usually; 0 means 1, which is the least
 
 	Metrics []*metric.Definition
 
@@ -40,6 +38,24 @@ type Resource struct {
 
 	stock   *stockMetrics      // of the items; nil if they have no stock
 	changed *metric.Definition // when an item was last added or removed; nil if that is not exported
+}
+
+// Timing says how often a resource is fetched, and how long its data is kept.
+type Timing struct {
+	// Interval is the time from one fetch to the next, start to start; from its end if
+	// a fetch took longer. It is greater than 0.
+	Interval time.Duration
+	MaxAge   time.Duration // how long data is kept after it was fetched; at least twice the interval
+	// SoldOutInterval replaces Interval while an item is sold out. It is at most Interval; 0 if
+	// the resource has no stock to wait for.
+	SoldOutInterval time.Duration
+}
+
+// WithMinInterval returns the timing if fetches are at least an interval apart: data expires after
+// three fetches at the earliest.
+func (t Timing) WithMinInterval(interval time.Duration) Timing {
+	t.Interval, t.MaxAge = max(t.Interval, interval), max(t.MaxAge, 3*interval)
+	return t
 }
 
 // Fetcher fetches a resource of one account, or a public one, again and again. It is used by

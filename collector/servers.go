@@ -64,7 +64,7 @@ const serversName = "servers"
 func servers() Resource {
 	return Resource{
 		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
-		Interval: time.Minute, MaxAge: 10 * time.Minute,
+		Timing: Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serversBilled, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},

@@ -28,7 +28,7 @@ var (
 func sshKeys() Resource {
 	return Resource{
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
+		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
 		Metrics: []*metric.Definition{sshKeysCount, sshKeysChanged, sshKeyInfo, sshKeyCreated},
 		get:     getList(addSSHKeys),
 		changed: sshKeysChanged,

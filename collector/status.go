@@ -45,7 +45,7 @@ const (
 func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
-		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime,
+		Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
 		Metrics: []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
 		get:     getStatus,
 	}

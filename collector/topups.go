@@ -61,7 +61,7 @@ const maxOpen = 2_000
 func topups() Resource {
 	return Resource{
 		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
-		Interval: time.Minute, MaxAge: 10 * time.Minute,
+		Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		MaxRequests: 1 + len(topupStates()),
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,

@@ -47,7 +47,7 @@ const (
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, PageInterval: pageInterval,
+		Timing: Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute}, PageInterval: pageInterval,
 		Metrics: []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
 		get:     getTransactions,
 	}

@@ -56,12 +56,10 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 
 // Collector holds the settings of one collector.
 type Collector struct {
-	Enabled  bool
-	Interval time.Duration // 1 second, or the API's cache time if that is longer, to 30 days
-	MaxAge   time.Duration // twice Interval, or data would expire before the next fetch ends, to 365 days
-	// SoldOutInterval is the interval while an item is sold out: 2 seconds to Interval; 0 if
-	// the collector has no such interval.
-	SoldOutInterval time.Duration
+	Enabled bool
+	// Timing has an Interval of 1 second, or the API's cache time if that is longer, to 30 days,
+	// a MaxAge of up to 365 days, and a SoldOutInterval of 2 seconds or more.
+	collector.Timing
 }
 
 // RequestRate returns the number of requests that the enabled collectors make in a minute, of

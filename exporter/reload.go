@@ -71,13 +71,13 @@ func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
 // spec returns what this shard collects. Shard 0 has the public collectors and the watches.
 func (l *loaded) spec() runner.Spec {
 	cfg, public := l.config, l.config.Shard.Index == 0
-	s := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]runner.Timing{}}
+	s := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]collector.Timing{}}
 	if public {
 		s.Watches = cfg.Watches
 	}
 	for _, r := range collector.Resources() {
 		if c := cfg.Collectors[r.Name]; c.Enabled && (public || r.Account) {
-			s.Collectors[r.Name] = runner.Timing{Interval: c.Interval, MaxAge: c.MaxAge, SoldOutInterval: c.SoldOutInterval}
+			s.Collectors[r.Name] = c.Timing
 		}
 	}
 	for _, a := range cfg.Accounts {

@@ -40,8 +40,8 @@ func (h *harness) setPlace(in bool) {
 // waiting returns a configuration with plans and saved configurations.
 func waiting(soldOut time.Duration) Spec {
 	c := configure(5*time.Minute, 30*time.Minute, "configurations", "plans")
-	c.Collectors["plans"] = Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}
-	c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: soldOut}
+	c.Collectors["plans"] = collector.Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}
+	c.Collectors["configurations"] = collector.Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: soldOut}
 	return c
 }
 
@@ -197,7 +197,7 @@ func TestSoldOutIntervalDuringWalk(t *testing.T) {
 				h.reset()
 				h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
 				c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "configurations")
-				c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
+				c.Collectors["configurations"] = collector.Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
 				h.run(c)
 				time.Sleep(5 * time.Minute)
 				restock, topups, pages := h.longestGap("/configurations"), h.longestGap("/topups"), len(h.requestsFor("/transactions"))

@@ -124,10 +124,10 @@ func (h *harness) runFor(d time.Duration) {
 // configure returns a configuration in which the named collectors, or all, have the
 // same settings, with the account main.
 func configure(interval, maxAge time.Duration, names ...string) Spec {
-	c := Spec{API: "test", Collectors: map[string]Timing{}, Accounts: []AccountSpec{testAccount("main", simtest.MainToken)}}
+	c := Spec{API: "test", Collectors: map[string]collector.Timing{}, Accounts: []AccountSpec{testAccount("main", simtest.MainToken)}}
 	for _, r := range collector.Resources() {
 		if len(names) == 0 || slices.Contains(names, r.Name) {
-			c.Collectors[r.Name] = Timing{Interval: interval, MaxAge: maxAge}
+			c.Collectors[r.Name] = collector.Timing{Interval: interval, MaxAge: maxAge}
 		}
 	}
 	return c

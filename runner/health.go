@@ -29,7 +29,7 @@ func HealthDefinitions() []*metric.Definition {
 // wall clock.
 type Health struct {
 	Collector, Account string
-	Timing             // as configured; longer if the data demands it
+	collector.Timing   // as configured; longer if the data demands it
 
 	Err         error         // of the last fetch that ended; nil if it succeeded
 	LastSuccess time.Time     // zero before the first

@@ -29,7 +29,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	}
 	j.history = j.history.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap
-	h.Taken, h.Made, h.Missing, h.Invalid, h.Timing = now, snap.Made, j.history.Missing, snap.Invalid, j.configured.atLeast(snap.AtLeast)
+	h.Taken, h.Made, h.Missing, h.Invalid, h.Timing = now, snap.Made, j.history.Missing, snap.Invalid, j.configured.WithMinInterval(snap.AtLeast)
 	j.group.Changed()
 	var events []collector.Event
 	switch {

@@ -11,24 +11,6 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// Timing says how often a collector fetches, and how long it keeps data.
-type Timing struct {
-	// Interval is the time from one fetch to the next, start to start; from its end if
-	// a fetch took longer. It is greater than 0.
-	Interval time.Duration
-	MaxAge   time.Duration // how long data is kept after it was fetched; at least twice the interval
-	// SoldOutInterval is instead of Interval while the last response has an item that is sold
-	// out; 0 if there is none. It is at most Interval.
-	SoldOutInterval time.Duration
-}
-
-// atLeast returns the timing if a fetch may not come earlier: data expires after three fetches at
-// the earliest.
-func (t Timing) atLeast(interval time.Duration) Timing {
-	t.Interval, t.MaxAge = max(t.Interval, interval), max(t.MaxAge, 3*interval)
-	return t
-}
-
 // job is one collector of one account: its loop, and what it fetched last. A job whose
 // context has ended installs nothing any more. The runner's mu guards what changes.
 type job struct {
@@ -43,7 +25,7 @@ type job struct {
 	schedule schedule
 	logger   stateLogger
 
-	configured Timing
+	configured collector.Timing
 	health     Health
 	tried      bool               // a fetch, or the first page of a long history, has ended
 	snapshot   collector.Snapshot // of the last response that was not an older copy; also if it has expired
@@ -51,7 +33,7 @@ type job struct {
 }
 
 // newJob returns a job that fetches after delay.
-func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.Group, t Timing, delay time.Duration) *job {
+func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.Group, t collector.Timing, delay time.Duration) *job {
 	logger := log.With(&r.log, "collector", res.Name)
 	if a.name != "" {
 		logger = log.With(logger, "account", a.name)
@@ -166,9 +148,9 @@ func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
 
 // setTiming changes the intervals and the maximum age; data and schedule are kept. The next
 // fetch comes at the new interval from now at the latest.
-func (j *job) setTiming(t Timing) {
+func (j *job) setTiming(t collector.Timing) {
 	if j.configured != t {
-		j.configured, j.health.Timing = t, t.atLeast(j.snapshot.AtLeast)
+		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.AtLeast)
 		j.setLatest(time.Now().Add(j.interval()))
 	}
 }

@@ -23,10 +23,10 @@ import (
 
 // Spec says what is collected.
 type Spec struct {
-	API        string            // identifies the API: if it changes, all data is dropped
-	Collectors map[string]Timing // the enabled ones, by name
-	Accounts   []AccountSpec     // with distinct names
-	Watches    []collector.Watch // with distinct names
+	API        string                      // identifies the API: if it changes, all data is dropped
+	Collectors map[string]collector.Timing // the enabled ones, by name
+	Accounts   []AccountSpec               // with distinct names
+	Watches    []collector.Watch           // with distinct names
 }
 
 // AccountSpec says which account is collected.
@@ -200,7 +200,7 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 
 // enable changes the jobs of an account to the collectors that are enabled. It returns the new
 // ones, which fetch after delay, and stops those that are not enabled any more.
-func (r *Runner) enable(a *account, collectors map[string]Timing, delay time.Duration) (added []*job) {
+func (r *Runner) enable(a *account, collectors map[string]collector.Timing, delay time.Duration) (added []*job) {
 	before, late := a.jobs, maxJitter*rand.Float64() // the same for all: balance and servers are of one moment
 	a.jobs = nil
 	for i, res := range r.resources {

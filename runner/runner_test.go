@@ -182,8 +182,8 @@ func TestAnotherProviderAccount(t *testing.T) {
 		var token atomic.Value
 		token.Store(simtest.MainToken)
 		c := configure(time.Hour, 2*time.Hour, "account", "servers", "ssh_keys")
-		c.Collectors["account"] = Timing{Interval: 5 * time.Second, MaxAge: time.Minute}
-		c.Collectors["servers"] = Timing{Interval: time.Minute, MaxAge: 10 * time.Minute}
+		c.Collectors["account"] = collector.Timing{Interval: 5 * time.Second, MaxAge: time.Minute}
+		c.Collectors["servers"] = collector.Timing{Interval: time.Minute, MaxAge: 10 * time.Minute}
 		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}}
 		h.run(c)
 		h.runFor(30 * time.Second)

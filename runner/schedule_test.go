@@ -149,7 +149,7 @@ func TestAtLeast(t *testing.T) {
 		h.run(configure(time.Minute, 2*time.Minute, "transactions"))
 		time.Sleep(10 * time.Minute)
 		h.assertEqual("requests of four fetches", len(h.Requests()), 4*18)
-		h.assertEqual("timing", h.set.Health()[0].Timing, Timing{Interval: 3 * time.Minute, MaxAge: 9 * time.Minute})
+		h.assertEqual("timing", h.set.Health()[0].Timing, collector.Timing{Interval: 3 * time.Minute, MaxAge: 9 * time.Minute})
 	})
 }
 

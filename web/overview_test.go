@@ -48,9 +48,9 @@ func (sc scene) page(t *testing.T) (body string) {
 		set := runner.New(runner.Options{Logger: log.NewNopLogger(), API: rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: &http.Transport{DialContext: api.Dial, DisableKeepAlives: true}, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
 		}, nil)})
-		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}
+		config := runner.Spec{Collectors: map[string]collector.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
-			config.Collectors[r.Name] = runner.Timing{Interval: r.Interval, MaxAge: r.MaxAge}
+			config.Collectors[r.Name] = collector.Timing{Interval: r.Interval, MaxAge: r.MaxAge}
 		}
 		for i, token := range []string{simtest.LabToken, simtest.MainToken} {
 			name := append(sc.names, "lab", "main")[i]

@@ -75,7 +75,7 @@ func (g given) view() *view {
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
 func state(name string, ago time.Duration, err error) health {
-	h := health{Collector: name, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: runner.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}
+	h := health{Collector: name, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: collector.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 	}

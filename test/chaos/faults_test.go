@@ -100,7 +100,7 @@ func (h *harness) scrape() simtest.Exposition {
 func (h *harness) check(page simtest.Exposition) {
 	h.t.Helper()
 	groups := byResource(page)
-	h.forEachCollector(func(key, name, account string, settings runner.Timing) {
+	h.forEachCollector(func(key, name, account string, settings collector.Timing) {
 		h.checkAge(page, name, account, groups[key] != nil, settings.MaxAge)
 		if groups[key] != nil {
 			h.checkGroup(key, name, groups[key], time.Now().Add(-settings.MaxAge-requestTimeout))
@@ -114,7 +114,7 @@ func (h *harness) check(page simtest.Exposition) {
 }
 
 // forEachCollector calls f for each configured collector; key is that of byResource.
-func (h *harness) forEachCollector(f func(key, name, account string, settings runner.Timing)) {
+func (h *harness) forEachCollector(f func(key, name, account string, settings collector.Timing)) {
 	for _, r := range collector.Resources() {
 		settings, enabled := h.config.Collectors[r.Name]
 		accounts := []runner.AccountSpec{{}}
@@ -193,7 +193,7 @@ func (s *faultSchedule) checkRecovery() {
 				backoff[account] = at
 			}
 		}
-		s.forEachCollector(func(key, _, account string, settings runner.Timing) {
+		s.forEachCollector(func(key, _, account string, settings collector.Timing) {
 			from := ended
 			if backoff[account].After(from) {
 				from = backoff[account]

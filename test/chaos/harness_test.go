@@ -180,7 +180,7 @@ func (h *harness) apiSettings() rentalapi.Settings {
 
 // validConfiguration enables all collectors and accounts.
 func (h *harness) validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{runner.Spec{API: "one", Collectors: map[string]runner.Timing{}}, randomLimits(rng)}
+	c := configuration{runner.Spec{API: "one", Collectors: map[string]collector.Timing{}}, randomLimits(rng)}
 	for _, r := range collector.Resources() {
 		c.Collectors[r.Name] = randomSettings(rng, r)
 	}
@@ -198,9 +198,9 @@ func randomLimits(rng *rand.Rand) rentalapi.Limits {
 	return rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
 }
 
-func randomSettings(rng *rand.Rand, r collector.Resource) runner.Timing {
+func randomSettings(rng *rand.Rand, r collector.Resource) collector.Timing {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
-	return runner.Timing{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+	return collector.Timing{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
 // resourceOf returns the collector that a metric family belongs to; none for those

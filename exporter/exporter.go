@@ -24,6 +24,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
@@ -102,7 +103,7 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
-		e.demo = newDemo()
+		e.demo = demo.New()
 	}
 	settings, err := e.settings(cfg)
 	if err != nil {

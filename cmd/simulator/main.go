@@ -17,8 +17,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/server-rental-exporter/server_rental_exporter/exporter"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/history"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
@@ -82,10 +80,7 @@ func historyCommand(app *kingpin.Application) {
 	days := c.Flag("days", "Number of days.").Default("30").Int()
 	end := c.Flag("end", "End of the history, as a Unix timestamp (default: now).").Default(strconv.FormatInt(time.Now().Unix(), 10)).Int64()
 	c.Action(func(*kingpin.ParseContext) error {
-		return history.Write(os.Stdout, history.Options{
-			End: time.Unix(*end, 0), Length: time.Duration(*days) * 24 * time.Hour,
-			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(),
-		})
+		return writePast(os.Stdout, time.Unix(*end, 0), time.Duration(*days)*24*time.Hour)
 	})
 }
 

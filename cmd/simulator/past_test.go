@@ -1,4 +1,4 @@
-package history
+package main
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 func generate(t *testing.T, length time.Duration) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	err := Write(&b, Options{End: end, Length: length, Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches()})
+	err := writePast(&b, end, length)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func parse(t *testing.T, text []byte) (moments []string, last simtest.Exposition
 // target is the labels that all series have.
 var target = regexp.MustCompile(`\{instance="exporter:10170",job="server_rental",?`)
 
-// TestHistory generates a day, in which something of all that changes must have changed.
-func TestHistory(t *testing.T) {
+// TestPast generates a day, in which something of all that changes must have changed.
+func TestPast(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -1,7 +1,4 @@
-// Package history generates what Prometheus would have stored of the past, except of the
-// exporter itself: moment by moment, the data of a simulated provider is mapped to the metrics
-// that an exporter would have had then, and written as OpenMetrics with time stamps.
-package history
+package main
 
 import (
 	"bufio"
@@ -17,31 +14,28 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
 )
 
 // interval is the time between two moments, which are multiples of it. It is that of the
 // recording rules about history, and below Prometheus' lookback of 5 minutes.
 const interval = 3 * time.Minute
 
-// Options says which history is generated. Its samples depend on nothing else.
-type Options struct {
-	End      time.Time         // of the history; the last moment is at most an interval before
-	Length   time.Duration     // at most a year
-	Accounts map[string]string // names by token
-	Watches  []collector.Watch
-}
-
-// Write generates a history and writes it.
-func Write(w io.Writer, o Options) error {
-	start, out := o.End.Add(-o.Length), bufio.NewWriter(w)
-	past := simulator.NewPast(start, o.End, o.Accounts)
-	m := moment{Options: o, Simulator: simulator.New(simulator.Options{}), histories: map[string]collector.History{}}
-	for _, watch := range o.Watches {
+// writePast writes what Prometheus would have stored of the demo, except of the exporter itself,
+// in at most a year up to end: moment by moment, the data of the provider is mapped to the metrics
+// that an exporter would have had then, as OpenMetrics with time stamps. It depends on its
+// arguments only.
+func writePast(w io.Writer, end time.Time, length time.Duration) error {
+	start, out := end.Add(-length), bufio.NewWriter(w)
+	past := simulator.NewPast(start, end, demo.Accounts())
+	m := moment{Simulator: simulator.New(simulator.Options{}), changes: map[string]collector.History{}}
+	for _, watch := range demo.Watches() {
 		m.watches = append(m.watches, collector.Watched{Watch: watch})
 	}
-	for m.now = start.Add(interval - 1).Truncate(interval); !m.now.After(o.End); m.now = m.now.Add(interval) {
+	for m.now = start.Add(interval - 1).Truncate(interval); !m.now.After(end); m.now = m.now.Add(interval) {
 		m.Change(func(w *simulator.World) { past.Apply(w, m.now) })
 		metrics, err := m.metrics()
 		if err != nil {
@@ -55,12 +49,11 @@ func Write(w io.Writer, o Options) error {
 
 // moment is what an exporter would know at a time.
 type moment struct {
-	Options
 	*simulator.Simulator
-	now       time.Time
-	histories map[string]collector.History // by token and resource
-	watches   []collector.Watched
-	token     string // of the present request
+	now     time.Time
+	changes map[string]collector.History // by token and resource
+	watches []collector.Watched
+	token   string // of the present request
 }
 
 // Get implements rentalapi.Getter.
@@ -69,10 +62,11 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 }
 
 // metrics fetches everything, and returns all metrics.
-func (m *moment) metrics() (metrics []*collector.Sample, err error) {
+func (m *moment) metrics() (metrics []*metric.Sample, err error) {
 	var known []collector.Known // of the public data, and then of each account
-	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.Accounts))...) {
-		of := collector.Known{Account: m.Accounts[m.token]}
+	accounts := demo.Accounts()
+	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(accounts))...) {
+		of := collector.Known{Account: accounts[m.token]}
 		for _, r := range collector.Resources() {
 			if r.Account != (m.token != "") {
 				continue
@@ -82,9 +76,9 @@ func (m *moment) metrics() (metrics []*collector.Sample, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}
-			history := m.histories[m.token+r.Name].Step(&r, of.Account, snapshot, m.now)
-			m.histories[m.token+r.Name] = history
-			metrics = slices.Concat(metrics, snapshot.Metrics, history.Metrics)
+			changes := m.changes[m.token+r.Name].Step(&r, of.Account, snapshot, m.now)
+			m.changes[m.token+r.Name] = changes
+			metrics = slices.Concat(metrics, snapshot.Metrics, changes.Metrics)
 			of.Add(snapshot.Data, m.now.Add(interval))
 		}
 		known = append(known, of)
@@ -92,13 +86,13 @@ func (m *moment) metrics() (metrics []*collector.Sample, err error) {
 	for i, w := range m.watches {
 		m.watches[i] = w.Step(known[0], m.now)
 	}
-	funding, _ := collector.FundingMetrics(known[1:], m.now)
-	return slices.Concat(metrics, collector.WatchMetrics(m.watches), funding), nil
+	derived, _ := collector.FundingMetrics(known[1:], m.now)
+	return slices.Concat(metrics, collector.WatchMetrics(m.watches), derived), nil
 }
 
 // write writes the samples of a scrape, with the labels of the target that
 // deploy/compose/prometheus.yml has.
-func write(out *bufio.Writer, now time.Time, metrics []*collector.Sample) {
+func write(out *bufio.Writer, now time.Time, metrics []*metric.Sample) {
 	const target = `{instance="exporter:10170",job="server_rental"`
 	fmt.Fprintf(out, "up%s} 1 %d\n", target, now.Unix())
 	fmt.Fprintf(out, "server_rental_exporter_build_info%s,version=%q} 1 %d\n", target, version.Version, now.Unix())

@@ -20,19 +20,21 @@ type Account struct {
 	CreatedAt *timestamp `json:"created_at"`
 }
 
+var accountSet metric.Set
+
 var (
-	accountInfo      = metric.Gauge("account_info", "The account's id and name at the provider; constant 1.", "account", "id", "name")
-	accountBalance   = metric.Gauge("account_balance_usd", "The account's balance.", "account")
-	accountTwoFactor = metric.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
-	accountCreated   = metric.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
+	accountInfo      = accountSet.Gauge("account_info", "The account's id and name at the provider; constant 1.", "account", "id", "name")
+	accountBalance   = accountSet.Gauge("account_balance_usd", "The account's balance.", "account")
+	accountTwoFactor = accountSet.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
+	accountCreated   = accountSet.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
 )
 
 func account() Resource {
 	return Resource{
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
 		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-		Metrics: []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
-		get:     getAccount,
+		Metrics: accountSet,
+		newGet:  func() getFunc { return getAccount },
 	}
 }
 

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"strings"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -21,33 +20,35 @@ type configuration struct {
 	Links     struct{ Order link }
 }
 
+var configurationSet metric.Set
+
 var (
-	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "account")
-	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
-	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "account", "configuration", "plan", "location", "os", "hostname")
-	configurationLinks  = metric.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "account", "configuration", "order")
-	configurationIn     = metric.Gauge("configuration_in_stock", "Whether a saved configuration is in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "account", "configuration", "plan", "location")
-	configurationUSD    = metric.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "account", "configuration")
-	configurationEUR    = metric.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "account", "configuration")
-	configurationMade   = metric.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "account", "configuration")
-	configurationStock  = stockMetrics{
-		restocks:    metric.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location"),
-		sellouts:    metric.Counter("configuration_sellouts_total", "Times a saved configuration sold out since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location"),
-		lastRestock: metric.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock; absent until then.", "account", "configuration", "plan", "location"),
-		lastSellout: metric.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "account", "configuration", "plan", "location"),
-	}
+	configurationsCount      = configurationSet.Gauge("configurations", "Saved configurations of the account.", "account")
+	configurationsLimit      = configurationSet.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
+	configurationInfo        = configurationSet.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "account", "configuration", "plan", "location", "os", "hostname")
+	configurationLinks       = configurationSet.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "account", "configuration", "order")
+	configurationIn          = configurationSet.Gauge("configuration_in_stock", "Whether a saved configuration is in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "account", "configuration", "plan", "location")
+	configurationUSD         = configurationSet.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "account", "configuration")
+	configurationEUR         = configurationSet.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "account", "configuration")
+	configurationMade        = configurationSet.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "account", "configuration")
+	configurationRestocks    = configurationSet.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location")
+	configurationSellouts    = configurationSet.Counter("configuration_sellouts_total", "Times a saved configuration sold out since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location")
+	configurationLastRestock = configurationSet.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock; absent until then.", "account", "configuration", "plan", "location")
+	configurationLastSellout = configurationSet.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "account", "configuration", "plan", "location")
 )
+
+var configurationChanges = &changeKind{told: [numChanges]told{
+	restock: {"configuration in stock", configurationRestocks, configurationLastRestock},
+	sellout: {"configuration sold out", configurationSellouts, configurationLastSellout},
+}}
 
 func configurations() Resource {
 	return Resource{
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
-		Timing: Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
-		Metrics: []*metric.Definition{
-			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationIn, configurationUSD, configurationEUR, configurationMade,
-			configurationStock.restocks, configurationStock.sellouts, configurationStock.lastRestock, configurationStock.lastSellout,
-		},
-		get:   getList(addConfigurations),
-		stock: &configurationStock,
+		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
+		Metrics: configurationSet,
+		newGet:  getList(addConfigurations),
+		changes: configurationChanges,
 	}
 }
 
@@ -61,7 +62,7 @@ func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, str
 		metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
 		metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 		s.items = append(s.items, item{
-			kind: configurationEvents, id: strings.Join(place, " "), labels: place, stock: c.InStock, // in another place, it is another one
+			id: itemID(place), labels: place, stock: c.InStock, // in another place, it is another one
 			keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}},
 		})
 	}

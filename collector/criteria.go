@@ -127,18 +127,16 @@ func (c candidate) meets(given criterion) bool {
 	return slices.ContainsFunc(given.values, func(v value) bool { return v.is(c) }) != given.exclude
 }
 
-// matches returns whether a plan meets all criteria.
-func matches(criteria []criterion, p *plan, locations LocationData) bool {
-	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
-		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !c.meets(given) })
-	})
+// mayMeet returns whether the candidate meets a criterion, or may by what was not understood of it.
+func (c candidate) mayMeet(given criterion) bool {
+	return c.meets(given) || c.isUnclear(given.field) ||
+		c.id != "" && (given.name == "regions" && c.place.Region == "" || given.name == "countries" && c.place.CountryCode == "")
 }
 
-// isUnclear returns whether a plan may meet the criterion by what was not understood of it, or of
-// the locations that offer it.
-func (c criterion) isUnclear(p *plan, locations LocationData) bool {
-	return p.isUnclear(c.field) || slices.ContainsFunc(p.Availability.Locations, func(id locationID) bool {
-		return c.name == "regions" && locations[id].Region == "" || c.name == "countries" && locations[id].CountryCode == ""
+// matches returns whether a plan meets all criteria in one location.
+func matches(criteria []criterion, p *plan, locations LocationData, meets func(candidate, criterion) bool) bool {
+	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
+		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !meets(c, given) })
 	})
 }
 

@@ -9,39 +9,19 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-var (
-	accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
-		"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.", "account")
-	accountDue = metric.Gauge("account_renewals_due_usd",
-		"Cost of the renewals until the end of the day (UTC) that many days ahead, excluding VAT, if each billed server renews monthly at its present price; an overdue renewal counts once. 0 without such servers.", "account", "days")
-)
-
-// FundingDefinitions lists the metrics of funding.
-func FundingDefinitions() []*metric.Definition {
-	return []*metric.Definition{accountFunded, accountDue}
-}
-
-// FundingMetrics returns until when the balance of each account pays its servers, and what is
-// due soon. They change by the passing of time at expires: on the next day (UTC), or if data
-// expires earlier.
-func FundingMetrics(accounts []Known, now time.Time) (metrics []*metric.Sample, expires time.Time) {
-	b, today := &metric.Builder{}, now.UTC().Truncate(24*time.Hour)
-	expires = today.AddDate(0, 0, 1)
-	for _, k := range accounts {
-		account, servers := k.Data.Account, k.Data.Servers
-		if servers == nil {
-			continue
-		}
-		expires = metric.Earlier(expires, k.Until)
-		due := renewalsDue(servers.renewals, today)
-		for _, days := range []int{7, 30} {
-			b.Add(accountDue, dueUntil(due, today.AddDate(0, 0, days)).value(), k.Account, strconv.Itoa(days))
-		}
-		if account != nil && account.Balance.USD != nil && len(servers.renewals) > 0 {
-			b.Add(accountFunded, float64(fundedUntil(microsOf(*account.Balance.USD), due, today).Unix()), k.Account)
-		}
+// addFunding adds until when the balance of an account pays its servers, and what is due soon.
+func addFunding(b *metric.Builder, k Known, today time.Time) {
+	account, servers := k.Data.Account, k.Data.Servers
+	if servers == nil {
+		return
 	}
-	return b.Metrics(), expires
+	due := renewalsDue(servers.renewals, today)
+	for _, days := range []int{7, 30} {
+		b.Add(accountDue, dueUntil(due, today.AddDate(0, 0, days)).value(), k.Account, strconv.Itoa(days))
+	}
+	if account != nil && account.Balance.USD != nil && len(servers.renewals) > 0 {
+		b.Add(accountFunded, float64(fundedUntil(microsOf(*account.Balance.USD), due, today).Unix()), k.Account)
+	}
 }
 
 // HorizonYears is how far ahead renewals are computed.

@@ -32,7 +32,7 @@ func fund(t *testing.T, balance float64, renewals map[time.Time]micros, now time
 	t.Helper()
 	usd := amount(balance)
 	known := Known{Account: "main", Data: Data{Account: &Account{Balance: struct{ USD *amount }{&usd}}, Servers: &ServerData{renewals: renewals}}}
-	metrics, _ := FundingMetrics([]Known{known}, now)
+	metrics, _ := DerivedMetrics([]Known{known}, now)
 	return exposed(t, metrics)
 }
 

@@ -92,7 +92,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":
-		follow, _ := FundingMetrics([]Known{known}, today)
+		follow, _ := DerivedMetrics([]Known{known}, today)
 		metrics = append(metrics, follow...)
 	}
 	return b.String() + textOf(t, metrics)

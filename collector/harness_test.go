@@ -33,7 +33,7 @@ type fetchTest struct {
 	before       func(query url.Values) error  // if not nil, called before each request, which fails with its error
 	requests     []string                      // status and page of each in the last fetch
 	fetcher      Fetcher
-	history      History // up to the last fetch
+	changes      Changes // up to the last fetch
 }
 
 // newFetchTest returns a test whose responses come from a simulated provider.
@@ -77,7 +77,7 @@ func (f *fetchTest) Get(_ context.Context, path string, query url.Values, read f
 	return f.response, read(strings.NewReader(f.Body(path+"?"+query.Encode(), f.token)))
 }
 
-// fetch returns the snapshot of a fetch, with the metrics of the history up to it. A panic, such
+// fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such
 // as that of a sample without a value for each label, fails the test and not all others.
 func (f *fetchTest) fetch() (Snapshot, error) {
 	defer func() {
@@ -88,8 +88,8 @@ func (f *fetchTest) fetch() (Snapshot, error) {
 	f.requests = nil
 	s, err := f.fetcher.Fetch(f.t.Context())
 	if err == nil {
-		f.history = f.history.Step(f.fetcher.Resource, f.fetcher.Account, s, s.Made)
-		s.Metrics = slices.Concat(s.Metrics, f.history.Metrics)
+		f.changes = f.changes.Step(f.fetcher.Resource, f.fetcher.Account, s, s.Made)
+		s.Metrics = slices.Concat(s.Metrics, f.changes.Metrics)
 	}
 	return s, err
 }

@@ -23,12 +23,14 @@ type location struct {
 	PlansInStock *count `json:"plans_in_stock"`
 }
 
+var locationSet metric.Set
+
 var (
-	locationInfo    = metric.Gauge("location_info", "City, country and region of a location; constant 1.", "location", "iata", "city", "country", "country_code", "region")
-	locationLat     = metric.Gauge("location_latitude_degrees", "Latitude of a location; north is positive.", "location")
-	locationLon     = metric.Gauge("location_longitude_degrees", "Longitude of a location; east is positive.", "location")
-	locationPlans   = metric.Gauge("location_plans", "Plans offered in a location.", "location")
-	locationInStock = metric.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "location")
+	locationInfo    = locationSet.Gauge("location_info", "City, country and region of a location; constant 1.", "location", "iata", "city", "country", "country_code", "region")
+	locationLat     = locationSet.Gauge("location_latitude_degrees", "Latitude of a location; north is positive.", "location")
+	locationLon     = locationSet.Gauge("location_longitude_degrees", "Longitude of a location; east is positive.", "location")
+	locationPlans   = locationSet.Gauge("location_plans", "Plans offered in a location.", "location")
+	locationInStock = locationSet.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "location")
 )
 
 // LocationData are the locations by id.
@@ -38,8 +40,8 @@ func locations() Resource {
 	return Resource{
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
-		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		get:     getList(addLocations),
+		Metrics: locationSet,
+		newGet:  getList(addLocations),
 	}
 }
 

@@ -62,61 +62,75 @@ type plansPage = rentalapi.Page[plan, struct {
 	GeneratedAt *timestamp `json:"generated_at"`
 }]
 
+var planSet metric.Set
+
 var (
-	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
+	planInfo = planSet.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
-	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "plan")
-	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "plan", "delivery", "alternative")
-	planLinks        = metric.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "plan", "page", "order")
-	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "plan", "location")
-	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "plan")
-	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "plan")
-	planStock        = stockMetrics{
-		restocks:    metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "plan"),
-		sellouts:    metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "plan"),
-		lastRestock: metric.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "plan"),
-		lastSellout: metric.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "plan"),
-	}
-	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "plan")
-	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "plan")
-	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "plan")
-	planBaseHz       = metric.Gauge("plan_cpu_base_frequency_hertz", "Base frequency of a plan's processor.", "plan")
-	planBoostHz      = metric.Gauge("plan_cpu_boost_frequency_hertz", "Boost frequency of a plan's processor.", "plan")
-	planL3           = metric.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "plan")
-	planMemory       = metric.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "plan")
-	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "plan")
-	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.")
-	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.")
-	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")
+	planInStock         = planSet.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "plan")
+	planAvailability    = planSet.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "plan", "delivery", "alternative")
+	planLinks           = planSet.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "plan", "page", "order")
+	planOffered         = planSet.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "plan", "location")
+	planPriceUSD        = planSet.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "plan")
+	planPriceEUR        = planSet.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "plan")
+	planSetupFee        = planSet.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "plan")
+	planCores           = planSet.Gauge("plan_cpu_cores", "Processor cores of a plan.", "plan")
+	planThreads         = planSet.Gauge("plan_cpu_threads", "Processor threads of a plan.", "plan")
+	planBaseHz          = planSet.Gauge("plan_cpu_base_frequency_hertz", "Base frequency of a plan's processor.", "plan")
+	planBoostHz         = planSet.Gauge("plan_cpu_boost_frequency_hertz", "Boost frequency of a plan's processor.", "plan")
+	planL3              = planSet.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "plan")
+	planMemory          = planSet.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "plan")
+	planIPv4            = planSet.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "plan")
+	planRestocks        = planSet.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "plan")
+	planSellouts        = planSet.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "plan")
+	planLastRestock     = planSet.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "plan")
+	planLastSellout     = planSet.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "plan")
+	planAdded           = planSet.Gauge("plan_added_timestamp_seconds", "When the exporter saw a plan come into the catalog; absent if the plan was there at first.", "plan")
+	planRemoved         = planSet.Gauge("plan_removed_timestamp_seconds", "When the exporter saw a plan go from the catalog; absent while the plan is there, and an hour after it went.", "plan")
+	planLastPriceChange = planSet.Gauge("plan_last_price_change_timestamp_seconds", "When the exporter last saw the price of a plan in US dollars change; absent until then.", "plan")
+	planPreviousUSD     = planSet.Gauge("plan_previous_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT, before it last changed; absent until then.", "plan")
+	catalogPlans        = planSet.Gauge("catalog_plans", "Plans in the catalog.")
+	catalogInStock      = planSet.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock; absent if that is not known of a plan.")
+	catalogGenerated    = planSet.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")
 )
+
+var planChanges = &changeKind{
+	told: [numChanges]told{
+		itemAdded:   {event: "plan added", last: planAdded},
+		itemRemoved: {event: "plan removed", last: planRemoved},
+		restock:     {"plan in stock", planRestocks, planLastRestock},
+		sellout:     {"plan sold out", planSellouts, planLastSellout},
+		priceChange: {event: "plan price changed", last: planLastPriceChange},
+	},
+	previousPrice: planPreviousUSD,
+}
 
 func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
-		Metrics: []*metric.Definition{
-			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planSetupFee,
-			planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4, catalogPlans, catalogInStock, catalogGenerated,
-			planStock.restocks, planStock.sellouts, planStock.lastRestock, planStock.lastSellout,
-		},
-		get:   getList(addPlans),
-		stock: &planStock,
+		Metrics: planSet,
+		newGet:  getList(addPlans),
+		changes: planChanges,
 	}
 }
 
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
-	inStock := 0
+	inStock, known := 0, true
 	for _, p := range page.Items {
 		p.errs = page.Errors[p.ID]
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
+		known = known && p.Availability.InStock != nil
 		if p.inStock() {
 			inStock++
 		}
 	}
 	b.Add(catalogPlans, float64(page.Count))
-	b.Add(catalogInStock, float64(inStock))
+	if known {
+		b.Add(catalogInStock, float64(inStock))
+	}
 	s.checkMeta("in_stock", page.Meta.InStock, inStock)
 	metric.AddOptional(b, catalogGenerated, page.Meta.GeneratedAt)
 	s.setStamp(page.Response, page.Meta.GeneratedAt, maxPlausibleAge)
@@ -132,10 +146,10 @@ func (p *plan) isUnclear(field string) bool {
 	})
 }
 
-// item returns what events tell of the plan.
+// item returns what is compared of the plan.
 func (p *plan) item() item {
 	return item{
-		kind: planEvents, id: p.ID, labels: []string{p.ID}, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
+		id: itemID{p.ID}, labels: []string{p.ID}, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 		stock: p.Availability.InStock, price: p.Price.Monthly.USD,
 	}
 }

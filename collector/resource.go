@@ -31,14 +31,14 @@ type Resource struct {
 
 	Metrics []*metric.Definition
 
-	// get fetches the resource once and adds its metrics to the builder, which has the label
-	// value of the account already. An error of the API is returned as it is; others wrap
-	// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that.
-	get func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
-
-	stock   *stockMetrics      // of the items; nil if they have no stock
-	changed *metric.Definition // when an item was last added or removed; nil if that is not exported
+	newGet  func() getFunc // for one fetcher
+	changes *changeKind    // what is told of the changes of its items; nil if it has none to compare
 }
+
+// getFunc fetches a resource once and adds its metrics to the builder, which has the label
+// value of the account already. An error of the API is returned as it is; others wrap
+// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that.
+type getFunc func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
 
 // Timing says how often a resource is fetched, and how long its data is kept.
 type Timing struct {
@@ -66,8 +66,8 @@ type Fetcher struct {
 	API      rentalapi.Getter
 	OnPage   func(ctx context.Context) error // called before each further page; may wait, or end the fetch by an error; may be nil
 
-	pages  int     // asked for in this fetch
-	ledger *ledger // read before a fetch failed; nil if there is none
+	get   getFunc // nil before the first fetch
+	pages int     // asked for in this fetch
 }
 
 // Bounds on what one response becomes. A long id is in each sample of its item, so the texts
@@ -80,8 +80,10 @@ const (
 // Fetch fetches the resource once. After an error, it goes on with the page that failed.
 func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	b := newBuilder(f.Account)
-	f.pages = 0
-	s, err := f.Resource.get(ctx, f, b)
+	if f.pages = 0; f.get == nil {
+		f.get = f.Resource.newGet()
+	}
+	s, err := f.get(ctx, f, b)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -121,7 +123,7 @@ type Snapshot struct {
 	MadeBy  time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
 
 	stamp   *timestamp // when the provider made it, by its own account; nil if it does not say
-	items   []item     // for the history
+	items   []item     // what is compared of the items
 	partial bool       // whether items are missing that the provider listed
 }
 
@@ -159,10 +161,11 @@ func (s Snapshot) IsOlder(other Snapshot) bool {
 // Data holds the decoded objects for watches, funding and service discovery. Each resource
 // sets its own field; all others are nil.
 type Data struct {
-	Account   *Account
-	Servers   *ServerData
-	Plans     *plansPage
-	Locations *LocationData
+	Account      *Account
+	Servers      *ServerData
+	Transactions *TransactionData
+	Plans        *plansPage
+	Locations    *LocationData
 }
 
 // Known holds what is known of one account; without a name, of the public data.
@@ -181,6 +184,7 @@ func (k *Known) Add(d Data, until time.Time) {
 	k.Until = metric.Earlier(k.Until, until)
 	k.Data.Account = cmp.Or(d.Account, k.Data.Account)
 	k.Data.Servers = cmp.Or(d.Servers, k.Data.Servers)
+	k.Data.Transactions = cmp.Or(d.Transactions, k.Data.Transactions)
 	k.Data.Plans = cmp.Or(d.Plans, k.Data.Plans)
 	k.Data.Locations = cmp.Or(d.Locations, k.Data.Locations)
 }
@@ -196,9 +200,9 @@ func Resources() []Resource {
 // maxItems bounds a list without pages.
 const maxItems = 20_000
 
-// getList returns the get of a resource that is a list without pages. The function add maps it.
-func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func(context.Context, *Fetcher, *metric.Builder) (Snapshot, error) {
-	return func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+// getList returns the newGet of a resource that is a list without pages. The function add maps it.
+func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func() getFunc {
+	get := func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 		page, err := rentalapi.GetList[T, M](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxItems})
 		if err != nil {
 			return Snapshot{}, err
@@ -208,6 +212,7 @@ func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s 
 		add(b, page, &s)
 		return s, nil
 	}
+	return func() getFunc { return get }
 }
 
 // addLinks adds the links of an item unless none of them is known.
@@ -232,7 +237,7 @@ func Definitions() []*metric.Definition {
 	for _, r := range Resources() {
 		all = append(all, r.Metrics...)
 	}
-	return slices.Concat(all, WatchDefinitions(), FundingDefinitions())
+	return slices.Concat(all, WatchDefinitions(), DerivedDefinitions())
 }
 
 // Sample is a published sample, for pages.

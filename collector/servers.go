@@ -47,28 +47,55 @@ func (a *address) Decode(value any) string {
 	return ""
 }
 
+var serverSet metric.Set
+
 var (
-	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
-	serversBilled   = metric.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
-	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")
-	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "account", "server", "plan", "name", "location", "os", "hostname")
-	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "account", "server", "status")
-	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "account", "server")
-	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "account", "server")
-	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "account", "server")
-	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "account")
+	serversByStatus       = serverSet.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
+	serversBilled         = serverSet.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
+	serversActive         = serverSet.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")
+	serverInfo            = serverSet.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "account", "server", "plan", "name", "location", "os", "hostname")
+	serverStatus          = serverSet.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "account", "server", "status")
+	serverPrice           = serverSet.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "account", "server")
+	serverRenews          = serverSet.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "account", "server")
+	serverCreated         = serverSet.Gauge("server_created_timestamp_seconds", "When a server was created.", "account", "server")
+	serverLastPriceChange = serverSet.Gauge("server_last_price_change_timestamp_seconds", "When the exporter last saw the price of a server change; absent until then.", "account", "server")
+	serverPreviousPrice   = serverSet.Gauge("server_previous_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT, before it last changed; absent until then.", "account", "server")
+	serversLastAdded      = serverSet.Gauge("servers_last_added_timestamp_seconds", "When the exporter last saw a billed server come; absent until then.", "account")
+	serversLastRemoved    = serverSet.Gauge("servers_last_removed_timestamp_seconds", "When the exporter last saw a billed server go: missing from two responses in a row, or not billed any more; absent until then.", "account")
+	accountCost           = serverSet.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "account")
 )
+
+var serverChanges = &changeKind{
+	told: [numChanges]told{
+		itemAdded:   {event: "server added"},
+		itemRemoved: {event: "server removed"},
+		priceChange: {last: serverLastPriceChange},
+	},
+	stateChanged:  "server status changed",
+	previousPrice: serverPreviousPrice,
+	lastOf: func(before, after *state) *metric.Definition {
+		wasBilled, isBilled := before != nil && Billed(string(*before)), after != nil && Billed(string(*after))
+		switch {
+		case wasBilled && !isBilled:
+			return serversLastRemoved
+		case isBilled && !wasBilled:
+			return serversLastAdded
+		}
+		return nil
+	},
+	tolerated:    1,
+	returnsAdded: true,
+}
 
 const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
 		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
-		Timing: Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-		Metrics: []*metric.Definition{
-			serversByStatus, serversActive, serversBilled, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
-		},
-		get: getList(addServers),
+		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
+		Metrics: serverSet,
+		newGet:  getList(addServers),
+		changes: serverChanges,
 	}
 }
 
@@ -97,7 +124,9 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 		if strings.EqualFold(string(one.Status), "active") {
 			d.active = append(d.active, one)
 		}
-		s.items = append(s.items, item{kind: serverEvents, id: one.ID, keys: [][2]string{{"server", one.ID}, {"hostname", one.Hostname}}, state: one.Status})
+		s.items = append(s.items, item{
+			id: itemID{one.ID}, labels: []string{one.ID}, keys: [][2]string{{"server", one.ID}, {"hostname", one.Hostname}}, state: one.Status, price: one.Price.Monthly.USD,
+		})
 	}
 	switch claimed := page.Meta.Active; {
 	case s.partial || byStatus[""] > 0:

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,20 +19,28 @@ type sshKey struct {
 	CreatedAt   *timestamp `json:"created_at"`
 }
 
+var sshKeySet metric.Set
+
 var (
-	sshKeysCount   = metric.Gauge("ssh_keys", "SSH keys of the account.", "account")
-	sshKeyInfo     = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "account", "ssh_key", "name", "type", "fingerprint")
-	sshKeyCreated  = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "account", "ssh_key")
-	sshKeysChanged = metric.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go; absent until then.", "account")
+	sshKeysCount   = sshKeySet.Gauge("ssh_keys", "SSH keys of the account.", "account")
+	sshKeyInfo     = sshKeySet.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "account", "ssh_key", "name", "type", "fingerprint")
+	sshKeyCreated  = sshKeySet.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "account", "ssh_key")
+	sshKeysChanged = sshKeySet.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go, by its id, type or fingerprint; absent until then.", "account")
 )
+
+var sshKeyChanges = &changeKind{
+	told:         [numChanges]told{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
+	lastOf:       func(_, _ *state) *metric.Definition { return sshKeysChanged },
+	returnsAdded: true,
+}
 
 func sshKeys() Resource {
 	return Resource{
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
-		Metrics: []*metric.Definition{sshKeysCount, sshKeysChanged, sshKeyInfo, sshKeyCreated},
-		get:     getList(addSSHKeys),
-		changed: sshKeysChanged,
+		Metrics: sshKeySet,
+		newGet:  getList(addSSHKeys),
+		changes: sshKeyChanges,
 	}
 }
 
@@ -39,10 +48,10 @@ func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Sna
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-		i := item{kind: sshKeyEvents, id: k.ID, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
+		i := item{id: itemID{k.ID}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
 		typeUnknown := slices.ContainsFunc(page.Errors[k.ID], func(e rentalapi.FieldError) bool { return e.Field == "type" })
 		if k.Fingerprint != "" && !typeUnknown {
-			i.state = state(k.Type + " " + k.Fingerprint)
+			i.state = state(fmt.Sprintf("%q %q", k.Type, k.Fingerprint))
 		}
 		s.items = append(s.items, i)
 	}

@@ -22,14 +22,16 @@ type providerStatus struct {
 	UpdatedAt *timestamp `json:"updated_at"`
 }
 
+var statusSet metric.Set
+
 var (
-	statusInfo     = metric.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "overall")
-	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
-	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "location", "component", "state")
-	incidents      = metric.Gauge("incidents_ongoing", "Ongoing incidents.")
-	maintenances   = metric.Gauge("maintenances_scheduled", "Scheduled maintenance windows.")
-	statusSince    = metric.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.")
-	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.")
+	statusInfo     = statusSet.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "overall")
+	componentUp    = statusSet.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
+	componentState = statusSet.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "location", "component", "state")
+	incidents      = statusSet.Gauge("incidents_ongoing", "Ongoing incidents.")
+	maintenances   = statusSet.Gauge("maintenances_scheduled", "Scheduled maintenance windows.")
+	statusSince    = statusSet.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.")
+	statusUpdated  = statusSet.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.")
 )
 
 // Component is a component of a location.
@@ -46,8 +48,9 @@ func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
 		Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
-		Metrics: []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
-		get:     getStatus,
+		Metrics: statusSet,
+		newGet:  func() getFunc { return getStatus },
+		changes: componentChanges,
 	}
 }
 
@@ -95,7 +98,7 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 			b.AddBool(componentUp, &operational, c.Location, name)
 			b.Add(componentState, 1, c.Location, name, string(is))
 			s.items = append(s.items, item{
-				kind: componentEvents, id: c.Location + " " + name, labels: []string{c.Location, name}, keys: [][2]string{{"location", c.Location}, {"component", name}}, state: is,
+				id: itemID{c.Location, name}, keys: [][2]string{{"location", c.Location}, {"component", name}}, state: is,
 			})
 		}
 	}

@@ -41,19 +41,32 @@ func isOpen(s state) bool {
 	return strings.EqualFold(string(s), "pending") || strings.EqualFold(string(s), "confirming")
 }
 
+var topupSet metric.Set
+
 var (
-	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "account", "status")
-	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "account", "topup", "status", "coin", "network")
-	topupLinks       = metric.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "account", "topup", "page")
-	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "account", "topup")
-	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "account", "topup")
-	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "account", "topup")
-	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "account", "topup")
-	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
-	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "account", "topup")
-	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "account", "coin")
-	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
+	topupsByStatus   = topupSet.Gauge("topups", "Top-ups of the account by status, over its whole history.", "account", "status")
+	topupInfo        = topupSet.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "account", "topup", "status", "coin", "network")
+	topupLinks       = topupSet.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "account", "topup", "page")
+	topupAmount      = topupSet.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "account", "topup")
+	topupBonus       = topupSet.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "account", "topup")
+	topupConfirmed   = topupSet.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "account", "topup")
+	topupNeeded      = topupSet.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "account", "topup")
+	topupCreated     = topupSet.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
+	topupLockedUntil = topupSet.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "account", "topup")
+	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "account", "coin")
+	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed; absent until then.", "account")
+	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
 )
+
+var topupChanges = &changeKind{
+	stateChanged: "top-up status changed",
+	lastOf: func(before, after *state) *metric.Definition {
+		if before != nil && after != nil && strings.EqualFold(string(*after), "failed") {
+			return topupsLastFailed
+		}
+		return nil
+	},
+}
 
 // maxOpen bounds the top-ups in each open state.
 const maxOpen = 2_000
@@ -63,10 +76,9 @@ func topups() Resource {
 		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
 		Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		MaxRequests: 1 + len(topupStates()),
-		Metrics: []*metric.Definition{
-			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,
-		},
-		get: getTopups,
+		Metrics:     topupSet,
+		newGet:      func() getFunc { return getTopups },
+		changes:     topupChanges,
 	}
 }
 
@@ -102,7 +114,7 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	addOpen(b, all)
 	addPaid(b, all)
 	for _, t := range slices.Concat(all, newest.Items) {
-		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
+		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
 	}
 	return s, nil
 }

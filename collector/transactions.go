@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -12,9 +14,10 @@ import (
 
 // transaction is the provider's Balance transaction, without its description.
 type transaction struct {
-	ID     entryID
-	Type   string
-	Amount struct{ USD *amount }
+	ID        entryID
+	Type      string
+	Amount    struct{ USD *amount }
+	CreatedAt *timestamp `json:"created_at"`
 }
 
 // entryID is an integer as it is written.
@@ -28,10 +31,12 @@ func (id *entryID) Decode(value any) string {
 	return problem(err == nil, "an integer")
 }
 
+var transactionSet metric.Set
+
 var (
-	transactionsByType = metric.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
-	transactionsCredit = metric.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type.", "account", "type")
-	transactionsDebit  = metric.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number.", "account", "type")
+	transactionsByType = transactionSet.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
+	transactionsCredit = transactionSet.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type.", "account", "type")
+	transactionsDebit  = transactionSet.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number.", "account", "type")
 )
 
 const (
@@ -48,59 +53,104 @@ func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
 		Timing: Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute}, PageInterval: pageInterval,
-		Metrics: []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
-		get:     getTransactions,
+		Metrics: transactionSet,
+		newGet:  func() getFunc { return (&ledger{}).get },
 	}
 }
 
 // ledger holds the sums of the pages that were read so far.
 type ledger struct {
 	walk[transaction]
-	sums map[string]sum // by type
+	sums   sums
+	months map[time.Time]sums // by the first day of a month: the one before the first page was read, that month, and the next one
 }
+
+// sums are by type.
+type sums map[string]sum
 
 type sum struct {
 	n             float64
 	credit, debit micros
 }
 
-// getTransactions reads all pages. A fetch that fails goes on with the page that failed.
-func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	if f.ledger == nil || f.ledger.failures >= maxPageFailures {
-		f.ledger = &ledger{
+// add adds an amount, which is 0 if it is not known.
+func (s sums) add(kind string, usd micros) {
+	before := s[kind]
+	s[kind] = sum{before.n + 1, before.credit + max(usd, 0), before.debit + max(-usd, 0)}
+}
+
+// TransactionData are the sums of an account's transactions.
+type TransactionData struct {
+	types  []string
+	months map[time.Time]sums // by the first day (UTC); transactions of other months are left out
+}
+
+// get reads all pages. A fetch that fails goes on with the page that failed.
+func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	if l.pages == 0 || l.failures >= maxPageFailures {
+		*l = ledger{
 			walk: walk[transaction]{id: func(t *transaction) string { return string(t.ID) }},
-			sums: map[string]sum{"topup": {}, "bonus": {}}, // documented, so always exported
+			sums: sums{"topup": {}, "bonus": {}}, // documented, so always exported
 		}
 	}
-	l := f.ledger
 	for more := true; more; more = !l.done() {
 		entries, err := l.next(ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries})
 		if err != nil {
 			return Snapshot{}, err
 		}
 		if l.add(entries); len(l.sums) > maxTypes {
-			f.ledger = nil
+			*l = ledger{}
 			return Snapshot{}, fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
 		}
 	}
-	f.ledger = nil
-	for kind, s := range l.sums {
+	read := *l
+	*l = ledger{}
+	for kind, s := range read.sums {
 		b.Add(transactionsByType, s.n, kind)
 		b.Add(transactionsCredit, s.credit.value(), kind)
 		b.Add(transactionsDebit, s.debit.value(), kind)
 	}
-	s := newSnapshot(l.first.Response)
-	s.Invalid, s.AtLeast = l.invalid, time.Duration(l.pages)*pageInterval
+	s := newSnapshot(read.first.Response)
+	s.Invalid, s.AtLeast = read.invalid, time.Duration(read.pages)*pageInterval
+	s.Data.Transactions = &TransactionData{slices.Collect(maps.Keys(read.sums)), read.months}
 	return s, nil
 }
 
 // add adds entries to the sums.
 func (l *ledger) add(entries []*transaction) {
+	if l.months == nil {
+		month := firstDay(l.first.Received)
+		l.months = map[time.Time]sums{month.AddDate(0, -1, 0): {}, month: {}, month.AddDate(0, 1, 0): {}}
+	}
 	for _, t := range entries {
-		s, usd := l.sums[t.Type], micros(0)
+		usd := micros(0)
 		if t.Amount.USD != nil {
 			usd = microsOf(*t.Amount.USD)
 		}
-		l.sums[t.Type] = sum{s.n + 1, s.credit + max(usd, 0), s.debit + max(-usd, 0)}
+		l.sums.add(t.Type, usd)
+		if t.CreatedAt == nil {
+			continue
+		}
+		if month, wanted := l.months[firstDay(t.CreatedAt.time())]; wanted {
+			month.add(t.Type, usd)
+		}
+	}
+}
+
+// firstDay returns the first day of a month (UTC).
+func firstDay(at time.Time) time.Time {
+	at = at.UTC()
+	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// addMonths adds the sums of the month of a time, and of the one before.
+func (d *TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
+	current := firstDay(now)
+	for label, month := range map[string]time.Time{"current": current, "previous": current.AddDate(0, -1, 0)} {
+		for _, kind := range d.types {
+			s := d.months[month][kind]
+			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)
+			b.Add(transactionsMonthDebit, s.debit.value(), account, kind, label)
+		}
 	}
 }

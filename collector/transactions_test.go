@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -18,7 +19,7 @@ import (
 
 // oneEntry is a balance transaction as the provider sends it.
 func oneEntry(id int, kind string, cents int) simulator.Object {
-	return simulator.Object{"id": id, "type": kind, "amount": simulator.Object{"usd": float64(cents) / 100}}
+	return simulator.Object{"id": id, "type": kind, "amount": simulator.Object{"usd": float64(cents) / 100}, "created_at": "2026-03-01T00:00:00Z"}
 }
 
 // manyEntries returns n transactions, the newest first. Their ids begin at 1.
@@ -100,6 +101,41 @@ func TestTransactions(t *testing.T) {
 			f.account.Transactions = slices.Delete(list, 0, 1)
 			f.assertFetch("one removed, one changed", pages((last+99)/100), sumsOf(f.account.Transactions), 0)
 		}
+	}
+}
+
+// TestMonths has transactions of five months, and one whose time is not known. What was fetched
+// before the turn of the month is counted by the months after it.
+func TestMonths(t *testing.T) {
+	f := newTransactionTest(t, nil)
+	for i, at := range []any{"2026-04-01T00:00:00Z", "2026-03-31T23:59:59Z", "2026-03-01T00:00:00Z", "2026-02-28T23:59:59+00:00", "2026-02-01T00:30:00+01:00", "2025-03-10T00:00:00Z", nil} {
+		entry := oneEntry(100-i, "topup", 100<<i)
+		if entry["created_at"] = at; i%2 == 1 {
+			simulator.Put(entry, -float64(int(1)<<i), "amount", "usd")
+		}
+		f.account.Transactions = append(f.account.Transactions, entry)
+	}
+	s := f.mustFetch()
+	simtest.AssertEqual(t, "invalid items", s.Invalid.Items, 1)
+	for now, want := range map[string][]float64{ // credit and debit of the current month, and of the previous one
+		"2026-03-15T12:00:00Z": {4, 2, 0, 8},
+		"2026-03-31T23:59:59Z": {4, 2, 0, 8},
+		"2026-04-01T00:00:00Z": {1, 0, 4, 2},
+		"2026-05-01T00:00:00Z": {0, 0, 1, 0},
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics, _ := DerivedMetrics([]Known{{Account: "main", Data: s.Data}}, at)
+		values, got := exposed(t, metrics), []float64{}
+		for _, month := range []string{"current", "previous"} {
+			for _, d := range []*metric.Definition{transactionsMonthCredit, transactionsMonthDebit} {
+				got = append(got, values[simtest.Series(d.Name, "account", "main", "month", month, "type", "topup")])
+			}
+		}
+		simtest.AssertEqual(t, now, got, want)
+		simtest.AssertEqual(t, now+": series", len(values), 8)
 	}
 }
 

@@ -9,17 +9,24 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
+var watchSet metric.Set
+
 var (
-	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "watch")
-	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are known to be in stock.", "watch")
-	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "watch", "plan")
-	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the exporter first saw both, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "watch", "plan")
-	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "watch", "plan")
+	watchPlans        = watchSet.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "watch")
+	watchPlansInStock = watchSet.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock; absent if that is not known of one of them.", "watch")
+	watchPlanInStock  = watchSet.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "watch", "plan")
+	watchHits         = watchSet.Counter("watch_hits_total", "Hits of a watch by a plan since the exporter first saw both, also between two scrapes: the plan came back in stock, was added in stock, or its price or locations came within the criteria. 0 for a plan of the catalog that does not match.", "watch", "plan")
+	watchLastHit      = watchSet.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "watch", "plan")
 )
 
 // WatchDefinitions lists the metrics of watches.
 func WatchDefinitions() []*metric.Definition {
-	return []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits, watchLastHit}
+	return watchSet
+}
+
+var watchChanges = &changeKind{
+	told:    [numChanges]told{restock: {"watch hit", watchHits, watchLastHit}},
+	isWatch: true,
 }
 
 // Watched is a watch with what it has matched. It is immutable. Only the watch is set before the
@@ -30,7 +37,7 @@ type Watched struct {
 	Events []Event // of the last step
 
 	matches []*plan // those that match now
-	history History // of all plans: one that matches in stock is in stock, and its restocks are the hits
+	changes Changes // of all plans: one that matches in stock is in stock, and its restocks are the hits
 }
 
 // Same returns whether the watch is configured like another one.
@@ -46,7 +53,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
 	w.matches, w.Events = nil, nil
 	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
-		w.history = w.history.forgetStock()
+		w.changes = w.changes.Forget()
 		return w
 	}
 	criteria, items := w.criteria(), []item{}
@@ -55,12 +62,11 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	}
 	for _, p := range plans.Items {
 		i := p.item()
-		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		mayMatch := func(c criterion) bool { return c.isUnclear(p, *locations) }
+		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
 		switch {
-		case matches(criteria, p, *locations):
+		case matches(criteria, p, *locations, candidate.meets):
 			w.matches = append(w.matches, p)
-		case slices.ContainsFunc(criteria, mayMatch):
+		case matches(criteria, p, *locations, candidate.mayMeet):
 			if p.inStock() {
 				i.stock = nil
 			}
@@ -69,8 +75,8 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		}
 		items = append(items, i)
 	}
-	w.history = w.history.step(items, plans.Count > len(plans.Items), now)
-	w.Events = w.history.Events
+	w.changes = w.changes.step(watchChanges, items, plans.Count > len(plans.Items), now)
+	w.Events = w.changes.Events
 	return w
 }
 
@@ -78,25 +84,22 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 func WatchMetrics(watches []Watched) []*metric.Sample {
 	b := &metric.Builder{}
 	for _, w := range watches {
-		if !w.history.known {
+		if !w.changes.known {
 			continue
 		}
-		inStock, matching := 0, map[string]bool{}
+		inStock, known := 0, true
 		for _, p := range w.matches {
-			matching[p.ID] = true
+			known = known && p.Availability.InStock != nil
 			if p.inStock() {
 				inStock++
 			}
 			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 		}
-		for id, r := range w.history.records {
-			if matching[id] || r.restocks > 0 { // a counter of a plan that matches no longer stays
-				b.AddCreated(watchHits, r.restocks, r.since, w.Name, id)
-				metric.AddOptional(b, watchLastHit, r.lastRestock, w.Name, id)
-			}
-		}
 		b.Add(watchPlans, float64(len(w.matches)), w.Name)
-		b.Add(watchPlansInStock, float64(inStock), w.Name)
+		if known {
+			b.Add(watchPlansInStock, float64(inStock), w.Name)
+		}
+		w.changes.addMetrics(b, watchChanges)
 	}
 	return b.Metrics()
 }

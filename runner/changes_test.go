@@ -60,6 +60,27 @@ func (h *harness) assertGap(what string, want time.Duration) {
 	h.assertEqual(what, last[len(last)-1].Time.Sub(last[len(last)-2].Time), want)
 }
 
+// assertInterval compares the interval in force of the saved configurations.
+func (h *harness) assertInterval(want time.Duration) {
+	h.t.Helper()
+	h.assertEqual("interval", h.values("exporter_collector_interval_seconds")["configurations main"], want.Seconds())
+}
+
+// TestRepeatedRestocks has a configuration that is in stock for a minute, and then sold out for one.
+func TestRepeatedRestocks(t *testing.T) {
+	withSaved(t, func(_ *testing.T, h *harness) {
+		h.run(waiting(15 * time.Second))
+		h.settle()
+		for range 6 {
+			h.setPlace(true)
+			time.Sleep(time.Minute)
+			h.setPlace(false)
+			time.Sleep(time.Minute)
+		}
+		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1 epyc-7443p fra": 6})
+	})
+}
+
 // TestShortRestock has restocks of 20 seconds that no response of /plans ever shows.
 func TestShortRestock(t *testing.T) {
 	withSaved(t, func(_ *testing.T, h *harness) {
@@ -79,8 +100,8 @@ func TestShortRestock(t *testing.T) {
 	})
 }
 
-// TestSoldOutInterval has a restock, which is published within the interval and a second. Then
-// nothing is waited for, and reloads change the interval.
+// TestSoldOutInterval has a restock, which is published within the interval and a second. An hour
+// later nothing is waited for, and reloads change the interval.
 func TestSoldOutInterval(t *testing.T) {
 	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Second} {
 		t.Run(interval.String(), func(t *testing.T) {
@@ -93,10 +114,14 @@ func TestSoldOutInterval(t *testing.T) {
 				h.setPlace(true)
 				time.Sleep(time.Until(asked.Add(interval + time.Second)))
 				h.assertEqual("in stock", h.published("configuration_in_stock")[0].Value, 1.0)
-				h.assertGap("in stock", 5*time.Minute)
+				h.assertGap("in stock", interval)
+				h.assertInterval(interval)
+				time.Sleep(time.Hour)
+				h.assertGap("in stock for an hour", 5*time.Minute)
+				h.assertInterval(5 * time.Minute)
 				h.setPlace(false)
 				h.assertGap("sold out", interval)
-				h.assertEqual("interval", h.values("exporter_collector_interval_seconds")["configurations main"], 300.0)
+				h.assertInterval(interval)
 				h.run(waiting(10 * time.Second))
 				h.assertGap("reloaded", 10*time.Second)
 				h.run(waiting(0))
@@ -136,7 +161,7 @@ func TestEventsReported(t *testing.T) {
 			}
 		})
 		h.lastAsked("/servers")
-		want := []string{`level=info msg="more changes" account=main changes=15`}
+		want := []string{`level=info msg="more changes" account=main changes=10`}
 		for i := range maxReported {
 			want = append(want, fmt.Sprintf(`level=info msg="server added" account=main server=new_%d hostname=h`, i))
 		}
@@ -155,6 +180,8 @@ func TestEventsReported(t *testing.T) {
 		h.RemoveAll()
 		h.runFor(10 * time.Minute)
 		h.assertEqual("events after expired data", h.set.Events()[0].Message, "plan in stock")
+		h.assertEqual("restocks", h.values("plan_restocks_total")["gpu-l40s"], 51.0)
+		h.assertEqual("sellouts", h.values("plan_sellouts_total")["gpu-l40s"], 50.0)
 	})
 }
 

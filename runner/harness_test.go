@@ -201,8 +201,8 @@ func families(r collector.Resource) []string {
 	switch r.Name {
 	case "plans", "locations":
 		definitions = slices.Concat(definitions, collector.WatchDefinitions())
-	case "account", "servers":
-		definitions = slices.Concat(definitions, collector.FundingDefinitions())
+	case "account", "servers", "transactions":
+		definitions = slices.Concat(definitions, collector.DerivedDefinitions())
 	}
 	var names []string
 	for _, d := range definitions {

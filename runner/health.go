@@ -14,7 +14,7 @@ var (
 	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "collector", "account")
-	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector: the configured one, or a longer one for a long history.", "collector", "account")
+	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector that is in force: the configured one, that of a sold-out configuration, or a longer one for a long history.", "collector", "account")
 	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
@@ -39,12 +39,21 @@ type Health struct {
 
 	Taken   time.Time             // when the data that is shown was fetched; zero if there has been none
 	Made    time.Time             // when the provider made it; zero if none is shown
+	SoldOut bool                  // whether an item is sold out, or came in stock within the hour before
 	Missing []collector.Component // that it lacks, although they were there within the last hour
 	Invalid rentalapi.Invalid     // of the response that was shown last
 }
 
 // expires returns when the data is not shown any more; a time long ago if there has been none.
 func (h Health) expires() time.Time { return h.Taken.Add(h.MaxAge) }
+
+// interval returns the time from one fetch to the next.
+func (h Health) interval() time.Duration {
+	if h.SoldOut && h.SoldOutInterval > 0 {
+		return h.SoldOutInterval
+	}
+	return h.Interval
+}
 
 // reasonOf returns the reason of a failed fetch; empty for others.
 func reasonOf(err error) rentalapi.Reason {
@@ -71,7 +80,7 @@ func (r *Runner) Health() []Health {
 
 // AddMetrics adds the metrics of the collector's state.
 func (h Health) AddMetrics(b *metric.Builder) {
-	b.Add(collectorInterval, h.Interval.Seconds(), h.Collector, h.Account)
+	b.Add(collectorInterval, h.interval().Seconds(), h.Collector, h.Account)
 	if succeeded := h.Err == nil; !succeeded || !h.LastSuccess.IsZero() { // else no fetch has ended
 		b.AddBool(collectorSuccess, &succeeded, h.Collector, h.Account)
 		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)
@@ -97,8 +106,8 @@ func (r *Runner) newGroups() {
 	}
 	r.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
 	r.watching = group(collector.WatchDefinitions(), r.collectWatches)
-	r.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
-		return collector.FundingMetrics(r.Accounts(), now)
+	r.derived = group(collector.DerivedDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
+		return collector.DerivedMetrics(r.Accounts(), now)
 	})
 	r.groups = append(r.groups, r.options.Groups...)
 }
@@ -138,7 +147,7 @@ func (r *Runner) collectResource(name string) (metrics []*metric.Sample, expires
 	defer r.mu.Unlock()
 	for _, j := range r.jobs() {
 		if j.resource.Name == name && j.shown() {
-			metrics = append(append(metrics, j.snapshot.Metrics...), j.history.Metrics...)
+			metrics = append(append(metrics, j.snapshot.Metrics...), j.changes.Metrics...)
 			expires = metric.Earlier(expires, j.health.expires())
 		}
 	}

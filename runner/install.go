@@ -24,12 +24,13 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	if isPublic {
 		r.stepWatches() // what was known until some data expired is no change
 	}
-	if snap.IsOlder(j.snapshot) { // only older copies came: nothing has changed since the newer one
-		j.history = collector.History{}
+	if !wasShown {
+		j.changes = j.changes.Forget()
 	}
-	j.history = j.history.Step(j.resource, j.account.name, snap, now)
+	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap
-	h.Taken, h.Made, h.Missing, h.Invalid, h.Timing = now, snap.Made, j.history.Missing, snap.Invalid, j.configured.WithMinInterval(snap.AtLeast)
+	h.Taken, h.Made, h.Invalid, h.Timing = now, snap.Made, snap.Invalid, j.configured.WithMinInterval(snap.AtLeast)
+	h.SoldOut, h.Missing = j.changes.SoldOut, j.changes.Missing
 	j.group.Changed()
 	var events []collector.Event
 	switch {
@@ -37,12 +38,9 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 		events = r.stepWatches() // the first ones, so that many changes do not hide a hit
 		r.watching.Changed()
 	case snap.Data != (collector.Data{}):
-		r.funding.Changed()
+		r.derived.Changed()
 	}
-	if wasShown { // else it is the first sight of the data, or the former has expired
-		events = append(events, j.history.Events...)
-	}
-	r.report(events, j.account.name, now)
+	r.report(append(events, j.changes.Events...), j.account.name, now)
 }
 
 // checkIdentity warns if the provider's account in a snapshot is another one than before, and drops

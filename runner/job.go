@@ -29,7 +29,7 @@ type job struct {
 	health     Health
 	tried      bool               // a fetch, or the first page of a long history, has ended
 	snapshot   collector.Snapshot // of the last response that was not an older copy; also if it has expired
-	history    collector.History  // up to that response
+	changes    collector.Changes  // up to that response
 }
 
 // newJob returns a job that fetches after delay.
@@ -99,7 +99,7 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // next returns when to fetch again after a fetch whose response was made at madeBy at the
 // latest; zero if that is not known.
 func (j *job) next(began, ended, madeBy time.Time) time.Time {
-	interval, longestRetry := j.interval(), j.health.Interval
+	interval, longestRetry := j.health.interval(), j.health.Interval
 	if interval < longestRetry { // a restock is waited for
 		longestRetry = min(longestRetry, maxSoonRetry)
 		j.schedule.late = 0
@@ -111,14 +111,6 @@ func (j *job) next(began, ended, madeBy time.Time) time.Time {
 		began = ended
 	}
 	return j.schedule.afterSuccess(interval, began, madeBy)
-}
-
-// interval returns the time from one fetch to the next.
-func (j *job) interval() time.Duration {
-	if t := j.health.Timing; j.history.SoldOut && t.SoldOutInterval > 0 {
-		return t.SoldOutInterval
-	}
-	return j.health.Interval
 }
 
 // maxYield bounds how long a further page waits for other fetches.
@@ -151,7 +143,7 @@ func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
 func (j *job) setTiming(t collector.Timing) {
 	if j.configured != t {
 		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.AtLeast)
-		j.setLatest(time.Now().Add(j.interval()))
+		j.setLatest(time.Now().Add(j.health.interval()))
 	}
 }
 

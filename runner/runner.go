@@ -53,7 +53,7 @@ type Runner struct {
 	groups    []*exposition.Group // of the resources, in their order, and all others
 	state     *exposition.Group   // of the collectors, and of the accounts at the API
 	watching  *exposition.Group   // of the watches, from public data
-	funding   *exposition.Group   // from data of each account
+	derived   *exposition.Group   // from data of each account and the time
 	running   sync.WaitGroup
 	ready     atomic.Bool
 

@@ -318,13 +318,19 @@ func TestLint(t *testing.T) {
 		h.Change(func(w *simulator.World) { w.GeneratedAt = nil }) // an age of a year is not known
 		h.run(c)
 		h.settle()
-		for _, in := range []bool{false, true, false} {
+		for i, in := range []bool{false, true, false} {
 			h.setStock("gpu-rtx-4000-ada", in)
 			h.Change(func(w *simulator.World) {
+				a := w.Accounts[simtest.MainToken]
 				w.SetStock("ryzen-9-9950x", "fra", in) // is a saved configuration
-				w.Accounts[simtest.MainToken].SSHKeys[0]["fingerprint"] = fmt.Sprint(in)
+				a.SSHKeys[0]["fingerprint"] = fmt.Sprint(in)
+				simulator.Put(w.Plans[0], 10+i, "price", "monthly", "usd")
+				w.Plans[len(w.Plans)-1]["id"] = fmt.Sprint("new ", i)
+				simulator.Put(a.Servers[0], 10+i, "price", "monthly", "usd")
+				a.Servers[1]["id"] = fmt.Sprint("new ", i)
+				a.Topups[2]["status"] = []string{"pending", "failed", "failed"}[i]
 			})
-			h.runFor(2 * time.Minute)
+			h.runFor(3 * time.Minute)
 		}
 		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)

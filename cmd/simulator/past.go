@@ -31,7 +31,7 @@ const interval = 3 * time.Minute
 func writePast(w io.Writer, end time.Time, length time.Duration) error {
 	start, out := end.Add(-length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, end, demo.Accounts())
-	m := moment{Simulator: simulator.New(simulator.Options{}), changes: map[string]collector.History{}}
+	m := moment{Simulator: simulator.New(simulator.Options{}), changes: map[string]collector.Changes{}}
 	for _, watch := range demo.Watches() {
 		m.watches = append(m.watches, collector.Watched{Watch: watch})
 	}
@@ -51,7 +51,7 @@ func writePast(w io.Writer, end time.Time, length time.Duration) error {
 type moment struct {
 	*simulator.Simulator
 	now     time.Time
-	changes map[string]collector.History // by token and resource
+	changes map[string]collector.Changes // by token and resource
 	watches []collector.Watched
 	token   string // of the present request
 }
@@ -86,7 +86,7 @@ func (m *moment) metrics() (metrics []*metric.Sample, err error) {
 	for i, w := range m.watches {
 		m.watches[i] = w.Step(known[0], m.now)
 	}
-	derived, _ := collector.FundingMetrics(known[1:], m.now)
+	derived, _ := collector.DerivedMetrics(known[1:], m.now)
 	return slices.Concat(metrics, collector.WatchMetrics(m.watches), derived), nil
 }
 

@@ -38,6 +38,25 @@ func Histogram(name, help string, labels ...string) *Definition {
 	return &Definition{Namespace + name, help, "histogram", labels}
 }
 
+// Set is the definitions of one resource, in the order in which they are made: that of the
+// documentation. A definition that is made by a set cannot be missing from it.
+type Set []*Definition
+
+// Gauge adds a gauge to the set and returns it.
+func (s *Set) Gauge(name, help string, labels ...string) *Definition {
+	return s.add(Gauge(name, help, labels...))
+}
+
+// Counter adds a counter to the set and returns it.
+func (s *Set) Counter(name, help string, labels ...string) *Definition {
+	return s.add(Counter(name, help, labels...))
+}
+
+func (s *Set) add(d *Definition) *Definition {
+	*s = append(*s, d)
+	return d
+}
+
 // BaseUnit is the base unit that the name ends in, as OpenMetrics and protobuf declare
 // it; empty for others.
 func (d *Definition) BaseUnit() string {

@@ -1,0 +1,270 @@
+package collector
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+)
+
+// Changes holds what changed from one response of a collector to the next. It is immutable. The
+// zero value is that before the first response.
+type Changes struct {
+	Metrics []*metric.Sample // of all changes so far
+	Events  []Event          // of the last response
+	Missing []Component      // components that the last response lacks, although they were there within the last hour
+	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
+
+	token   rentalapi.Fingerprint // of the last response
+	known   bool                  // whether all items before the next response are known: others are added then
+	records map[itemID]record
+	last    map[*metric.Definition]timestamp // when one of all items last changed
+}
+
+// Event is a change from one response to the next.
+type Event struct {
+	Message string      // one of a fixed number
+	Keys    [][2]string // names with values, without the account; nothing in them is secret
+}
+
+// change is a kind of change of an item.
+type change int
+
+const (
+	itemAdded change = iota
+	itemRemoved
+	restock
+	sellout
+	priceChange
+	numChanges
+)
+
+// told is what is told of a change. What is empty or nil is not.
+type told struct {
+	event string             // message of the event
+	total *metric.Definition // counter of the item
+	last  *metric.Definition // when it last happened to the item
+}
+
+// changeKind says what is told of the changes of one kind of items.
+type changeKind struct {
+	told          [numChanges]told
+	stateChanged  string             // message of the event; if it is empty, an item of another state is another one
+	previousPrice *metric.Definition // price of the item before its last change; nil if that is not exported
+
+	// lastOf returns the metric that says when one of all items last changed from one state
+	// to another; nil if there is none. A state is nil while the item is not listed.
+	lastOf func(before, after *state) *metric.Definition
+
+	tolerated    int  // responses in a row that may lack an item before it is removed
+	returnsAdded bool // whether a removed item that returns is added again, not only after rememberFor
+	isWatch      bool // whether an item that is added in stock came in stock, and counters start before its stock is known
+}
+
+var componentChanges = &changeKind{stateChanged: "component state changed"}
+
+// itemID identifies an item together with others of its response. Texts that are not needed are empty.
+type itemID [3]string
+
+// item is what is compared of an item of a response. A value that is not known is taken to be the
+// last known one.
+type item struct {
+	id     itemID      // unique in the response
+	labels []string    // labels of the item's metrics, without the account
+	keys   [][2]string // keys of all its events
+	detail [][2]string // more keys, of events that show no value before
+	stock  *bool
+	price  *price
+	state  state
+}
+
+// record is an item of an earlier response.
+type record struct {
+	item
+	since, listed time.Time // when it was first, and last, in a response
+	missing       int       // complete responses in a row that lacked it
+	isGone        bool      // whether it is removed
+	isLost        bool      // whether it was not listed since its data expired, and so is not removed
+
+	tallies       [numChanges]tally
+	previousPrice *price // nil until the price changes
+}
+
+// tally is how often a change happened to an item, and when it did last.
+type tally struct {
+	n  float64
+	at timestamp // 0 until then
+}
+
+// An item that is not listed is remembered for rememberFor, while there are fewer than
+// maxRemembered.
+const (
+	rememberFor   = time.Hour
+	maxRemembered = 2 * maxItems
+)
+
+// Step returns the changes up to a snapshot of a resource that is shown from now on. Earlier
+// responses to another token do not count: they may be of another provider account.
+func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Changes {
+	if s.Token != c.token {
+		c = Changes{}
+	}
+	next := c.step(r.changes, s.items, s.partial, now)
+	next.token = s.Token
+	b := newBuilder(account)
+	next.addMetrics(b, r.changes)
+	next.Metrics = b.Metrics()
+	return next
+}
+
+// Forget returns the changes after the data expired. The items of the next response are no changes:
+// what was not known has not changed.
+func (c Changes) Forget() Changes {
+	next := Changes{token: c.token, last: c.last, records: make(map[itemID]record, len(c.records))}
+	for id, r := range c.records {
+		r.stock, r.price, r.state, r.isLost = nil, nil, "", true
+		next.records[id] = r
+	}
+	return next
+}
+
+// step returns the changes after all items are known, or some if they are partial.
+func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Time) Changes {
+	next := Changes{known: true, last: maps.Clone(c.last), records: make(map[itemID]record, len(items))}
+	for _, i := range items {
+		if _, twice := next.records[i.id]; twice { // it moved on between the requests for two pages
+			continue
+		}
+		r, known := c.records[i.id]
+		isRemoved := r.tallies[itemRemoved].at > 0
+		if !known || r.isGone && (now.Sub(r.listed) >= rememberFor || isRemoved && kind.returnsAdded) {
+			r = record{since: now}
+			if c.known {
+				next.tell(kind, itemAdded, i, &r, now, i.detail...)
+				next.setLast(kind, nil, &i.state, now)
+			}
+			if c.known && kind.isWatch {
+				r.stock = new(bool)
+			}
+		}
+		next.list(kind, i, r, now)
+	}
+	byID := func(a, b itemID) int { return slices.Compare(a[:], b[:]) }
+	for _, id := range slices.SortedFunc(maps.Keys(c.records), byID) {
+		if _, listed := next.records[id]; !listed {
+			next.keep(kind, c.records[id], partial, now)
+		}
+	}
+	return next
+}
+
+// list keeps the record of an item that is listed, and tells the changes that lead from its former
+// record to it.
+func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
+	i.stock, i.price, i.state = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state)
+	if r.stock != nil && *r.stock != *i.stock {
+		way := sellout
+		if *i.stock {
+			way = restock
+		}
+		c.tell(kind, way, i, &r, now, i.detail...)
+	}
+	if r.price != nil && *r.price != *i.price {
+		r.previousPrice = r.price
+		c.tell(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
+	}
+	if r.state != "" && r.state != i.state {
+		c.changeState(kind, i, &r, now)
+	}
+	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
+	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
+	r.item, r.listed, r.missing, r.isGone, r.isLost = i, now, 0, false, false
+	r.tallies[itemRemoved] = tally{}
+	c.records[i.id] = r
+}
+
+// changeState tells that the state of an item changed.
+func (c *Changes) changeState(kind *changeKind, i item, r *record, now time.Time) {
+	if kind.stateChanged == "" {
+		c.tell(kind, itemRemoved, r.item, r, now, r.detail...)
+		c.tell(kind, itemAdded, i, r, now, i.detail...)
+	} else {
+		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
+	}
+	c.setLast(kind, &r.state, &i.state, now)
+}
+
+// keep keeps the record of an item that is not listed, unless that is too long ago. If the
+// response is partial, the item may still be there.
+func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) {
+	if !partial {
+		r.missing++
+	}
+	switch {
+	case r.isGone:
+	case r.isLost:
+		r.isGone = !partial
+	case r.missing > kind.tolerated:
+		r.isGone = true
+		c.tell(kind, itemRemoved, r.item, &r, now, r.detail...)
+		c.setLast(kind, &r.state, nil, now)
+	}
+	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
+	if isOld && isLongGone || len(c.records) >= maxRemembered {
+		return
+	}
+	c.records[r.id] = r
+	if kind == componentChanges && r.isGone && !isOld {
+		c.Missing = append(c.Missing, Component{r.id[0], r.id[1]})
+	}
+}
+
+// tell counts a change of an item, and adds its event.
+func (c *Changes) tell(kind *changeKind, way change, i item, r *record, now time.Time, keys ...[2]string) {
+	r.tallies[way] = tally{r.tallies[way].n + 1, timestamp(now.Unix())}
+	c.addEvent(kind.told[way].event, i, keys...)
+}
+
+// addEvent adds an event, unless its message is empty.
+func (c *Changes) addEvent(message string, i item, keys ...[2]string) {
+	if message != "" {
+		c.Events = append(c.Events, Event{message, slices.Concat(i.keys, keys)})
+	}
+}
+
+// setLast sets when one of all items last changed from one state to another.
+func (c *Changes) setLast(kind *changeKind, before, after *state, now time.Time) {
+	if kind.lastOf == nil {
+		return
+	}
+	if d := kind.lastOf(before, after); d != nil {
+		if c.last == nil {
+			c.last = map[*metric.Definition]timestamp{}
+		}
+		c.last[d] = timestamp(now.Unix())
+	}
+}
+
+// addMetrics adds the metrics of the items that are remembered.
+func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
+	for d, at := range c.last {
+		b.Add(d, float64(at))
+	}
+	for _, r := range c.records {
+		for way, told := range kind.told {
+			tally := r.tallies[way]
+			if told.total != nil && (r.stock != nil || kind.isWatch) {
+				b.AddCreated(told.total, tally.n, r.since, r.labels...)
+			}
+			if told.last != nil && tally.at > 0 {
+				b.Add(told.last, float64(tally.at), r.labels...)
+			}
+		}
+		if kind.previousPrice != nil {
+			metric.AddOptional(b, kind.previousPrice, r.previousPrice, r.labels...)
+		}
+	}
+}

@@ -1,0 +1,394 @@
+package collector
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+)
+
+// listed returns the only plan of a response: id, stock and price in dollars. Nil is unknown.
+func listed(id string, stock, usd any) simulator.Object {
+	return simulator.Object{
+		"id": id, "availability": simulator.Object{"in_stock": stock, "locations": []string{"fra"}},
+		"price": simulator.Object{"monthly": simulator.Object{"usd": usd}},
+	}
+}
+
+// inStock and soldOut return such plans.
+func inStock(id string) simulator.Object { return listed(id, true, 50) }
+func soldOut() simulator.Object          { return listed("a", false, 50) } // plan a
+
+// catalog is one response of /plans.
+type catalog []simulator.Object
+
+// plansOf decodes a response that was received at a time.
+func plansOf(t *testing.T, c catalog, at time.Time) Snapshot {
+	t.Helper()
+	if c == nil {
+		c = catalog{}
+	}
+	s := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": c})).mustFetch()
+	s.Made = at
+	return s
+}
+
+// moment is a response of a minute, or before it the end of the data's max age.
+type moment struct {
+	minute  int
+	catalog catalog
+	expired bool
+}
+
+// TestChanges has responses with plans. It compares the events of each, and after the last one
+// the metrics of plan a, with times as minutes.
+func TestChanges(t *testing.T) {
+	type values map[string]float64 // without counters of 0
+	all := catalog{inStock("a"), inStock("b")}
+	without := all[1:]
+	noID := simulator.Object{"id": 5}
+	at := func(usd any) catalog { return catalog{listed("a", true, usd)} }
+	for _, c := range []struct {
+		name    string
+		moments []moment
+		events  []string
+		want    values
+	}{
+		{"no change", []moment{{0, all, false}, {1, all, false}}, []string{"", ""}, values{}},
+		{
+			"restocks and sellouts",
+			[]moment{{0, catalog{soldOut()}, false}, {1, catalog{inStock("a")}, false}, {2, catalog{soldOut()}, false}, {3, catalog{inStock("a")}, false}},
+			[]string{"", "plan in stock a", "plan sold out a", "plan in stock a"},
+			values{"restocks_total": 2, "sellouts_total": 1, "last_restock_timestamp_seconds": 3, "last_sellout_timestamp_seconds": 2},
+		},
+		{"removed", []moment{{0, all, false}, {1, without, false}}, []string{"", "plan removed a"}, values{"removed_timestamp_seconds": 1}},
+		{"removed for an hour", []moment{{0, all, false}, {1, without, false}, {60, without, false}}, []string{"", "plan removed a", ""}, values{"removed_timestamp_seconds": 1}},
+		{"forgotten", []moment{{0, all, false}, {1, without, false}, {61, without, false}}, []string{"", "plan removed a", ""}, values{}},
+		{"removed at a long interval", []moment{{0, all, false}, {120, without, false}}, []string{"", "plan removed a"}, values{"removed_timestamp_seconds": 120}},
+		{"returns as it was", []moment{{0, all, false}, {1, without, false}, {2, all, false}}, []string{"", "plan removed a", ""}, values{}},
+		{
+			"returns sold out", []moment{{0, all, false}, {1, without, false}, {2, catalog{soldOut()}, false}},
+			[]string{"", "plan removed a", "plan sold out a, plan removed b"}, values{"sellouts_total": 1, "last_sellout_timestamp_seconds": 2},
+		},
+		{
+			"returns after an hour", []moment{{0, catalog{soldOut()}, false}, {1, catalog{inStock("a")}, false}, {2, nil, false}, {61, catalog{soldOut()}, false}},
+			[]string{"", "plan in stock a", "plan removed a", "plan added a"}, values{"added_timestamp_seconds": 61},
+		},
+		{"added in stock", []moment{{0, nil, false}, {1, catalog{inStock("a")}, false}}, []string{"", "plan added a"}, values{"added_timestamp_seconds": 1}},
+		{
+			"prices", []moment{{0, at(50), false}, {1, at(60), false}, {2, at(nil), false}, {3, at(60), false}, {4, at(40), false}},
+			[]string{"", "plan price changed a", "", "", "plan price changed a"},
+			values{"last_price_change_timestamp_seconds": 4, "previous_price_usd_per_month": 60},
+		},
+		{
+			"stock and price are not known", []moment{{0, catalog{soldOut()}, false}, {1, catalog{listed("a", nil, nil)}, false}, {2, at(60), false}},
+			[]string{"", "", "plan in stock a, plan price changed a"},
+			values{"restocks_total": 1, "last_restock_timestamp_seconds": 2, "last_price_change_timestamp_seconds": 2, "previous_price_usd_per_month": 50},
+		},
+		{"an item without id may be plan a", []moment{{0, all, false}, {1, catalog{all[1], noID}, false}, {2, all, false}}, []string{"", "", ""}, values{}},
+
+		// After expired data nothing has changed.
+		{
+			"expired", []moment{{0, catalog{soldOut()}, false}, {1, at(50), false}, {300, catalog{listed("a", false, 70), inStock("b")}, true}, {301, catalog{listed("a", false, 70), inStock("b")}, false}},
+			[]string{"", "plan in stock a", "", ""}, values{"restocks_total": 1, "last_restock_timestamp_seconds": 1},
+		},
+		{"expired and gone", []moment{{0, all, false}, {10, without, true}, {11, without, false}}, []string{"", "", ""}, values{}},
+		{"expired, gone and back", []moment{{0, all, false}, {10, without, true}, {11, all, false}}, []string{"", "", ""}, values{}},
+		{"expired, and without id", []moment{{0, all, false}, {10, catalog{all[1], noID}, true}, {11, without, false}}, []string{"", "", ""}, values{}},
+		{"removed and then expired", []moment{{0, all, false}, {1, without, false}, {20, without, true}}, []string{"", "plan removed a", ""}, values{"removed_timestamp_seconds": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changes, resource := Changes{}, plans()
+			var events []string
+			for _, m := range c.moments {
+				if m.expired {
+					changes = changes.Forget().Forget()
+				}
+				now := today.Add(time.Duration(m.minute) * time.Minute)
+				changes = changes.Step(&resource, "", plansOf(t, m.catalog, now), now)
+				var texts []string
+				for _, e := range changes.Events {
+					texts = append(texts, e.Message+" "+e.Keys[0][1])
+				}
+				events = append(events, strings.Join(texts, ", "))
+			}
+			simtest.AssertEqual(t, "events", events, c.events)
+			got := values{}
+			for series, value := range exposed(t, changes.Metrics) {
+				name, isOfA := strings.CutSuffix(series, `{plan="a"}`)
+				if strings.HasSuffix(name, "_timestamp_seconds") {
+					value = (value - float64(today.Unix())) / 60
+				}
+				if isOfA && value != 0 {
+					got[strings.TrimPrefix(name, "server_rental_plan_")] = value
+				}
+			}
+			simtest.AssertEqual(t, "metrics", got, c.want)
+		})
+	}
+}
+
+// TestIDsWithSpaces has configurations whose ids, plans and locations are the same one after another.
+func TestIDsWithSpaces(t *testing.T) {
+	f := newFetchTest(t, configurations())
+	f.account.Configurations = []simulator.Object{{"id": "a b", "plan": "c", "location": "fra", "in_stock": false}, {"id": "a", "plan": "b c", "location": "fra", "in_stock": true}}
+	f.mustFetch()
+	f.account.Configurations[0]["in_stock"] = true
+	f.mustFetch()
+	simtest.AssertEqual(t, "events", eventTexts(f.changes.Events), []string{"configuration in stock: configuration=a b plan=c location=fra"})
+	simtest.AssertEqual(t, "series", len(f.changes.Metrics), 5)
+
+	f = newBodyTest(t, sshKeys(), nil)
+	for _, key := range [][2]string{{"a b", "c"}, {"a", "b c"}} {
+		body := simtest.Encode(t, simulator.Object{"data": []any{simulator.Object{"id": "k", "type": key[0], "fingerprint": key[1]}}})
+		f.body = func(url.Values) []byte { return body }
+		f.mustFetch()
+	}
+	simtest.AssertEqual(t, "events", len(f.changes.Events), 2)
+}
+
+// TestChangesForgets has a catalog with other plans in each response, as an auction has.
+func TestChangesForgets(t *testing.T) {
+	changes, watched, resource := Changes{}, Watched{Watch: Watch{Name: "w", GPU: ptr(false)}}, plans()
+	for i := range 300 {
+		now := today.Add(time.Duration(i) * time.Minute)
+		s := plansOf(t, catalog{inStock(fmt.Sprint("plan ", i))}, now)
+		changes = changes.Step(&resource, "", s, now)
+		watched = watched.Step(Known{Data: s.Data}, now)
+	}
+	simtest.AssertEqual(t, "plans that are remembered", []int{len(changes.records), len(watched.changes.records)}, []int{61, 61})
+
+	many := make(map[itemID]record, maxRemembered)
+	for i := range maxRemembered {
+		id := itemID{fmt.Sprint("plan ", i)}
+		many[id] = record{item: item{id: id, labels: id[:1]}, listed: today}
+	}
+	changes = Changes{records: many}.Step(&resource, "", Snapshot{items: []item{{id: itemID{"new"}, labels: []string{"new"}}}}, today)
+	watched.changes.records = many
+	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
+	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxRemembered, maxRemembered})
+}
+
+// TestChangesOfAnotherToken has another token, whose items may be those of another provider
+// account: nothing has changed.
+func TestChangesOfAnotherToken(t *testing.T) {
+	f := newFetchTest(t, configurations())
+	saved := func(stock bool) []simulator.Object {
+		return []simulator.Object{{"id": "cfg_1", "plan": "p", "location": "fra", "in_stock": stock}}
+	}
+	f.account.Configurations, f.lab.Configurations = saved(false), saved(true)
+	for _, token := range []string{simtest.MainToken, simtest.LabToken, simtest.LabToken} {
+		f.token = token
+		f.mustFetch()
+		restocks := exposed(t, f.changes.Metrics)[simtest.Series(configurationRestocks.Name, "account", "main", "configuration", "cfg_1", "location", "fra", "plan", "p")]
+		simtest.AssertEqual(t, "events and restocks", []any{eventTexts(f.changes.Events), restocks}, []any{[]string{}, 0.0})
+	}
+}
+
+// TestSoldOut waits for the restock of an item while it is not known whether it is in stock. In
+// another location, it is another one.
+func TestSoldOut(t *testing.T) {
+	f := newFetchTest(t, configurations())
+	var got []bool
+	for _, c := range []struct {
+		location string
+		stock    any
+	}{{"fra", nil}, {"fra", true}, {"fra", nil}, {"fra", false}, {"fra", nil}, {"nyc", nil}, {"nyc", true}} {
+		f.account.Configurations = []simulator.Object{{"id": "cfg_1", "plan": "p", "location": c.location, "in_stock": c.stock}}
+		f.mustFetch()
+		got = append(got, f.changes.SoldOut)
+	}
+	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false, false})
+}
+
+// TestMissingComponents has responses, half an hour apart, of which some lack a component.
+func TestMissingComponents(t *testing.T) {
+	f := newBodyTest(t, status(), nil)
+	var got [][]Component
+	for _, components := range []simulator.Object{{"ipmi": "outage", "network": "operational"}, {"network": "operational"}, {"network": "operational"}} {
+		body := simtest.Encode(t, simulator.Object{"data": simulator.Object{"locations": simulator.Object{"fra": simulator.Object{"components": components}}}})
+		f.body = func(url.Values) []byte { return body }
+		f.mustFetch()
+		got = append(got, f.changes.Missing)
+		f.response.Received = f.response.Received.Add(30 * time.Minute)
+	}
+	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil})
+}
+
+// TestServersChanged has billed servers that come, go, or cost another price. A server that is missing
+// from one response only did not go, and one that is canceled goes once.
+func TestServersChanged(t *testing.T) {
+	f := newFetchTest(t, servers())
+	server := func(id, status string, usd any) simulator.Object {
+		return simulator.Object{"id": id, "status": status, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}}}
+	}
+	one, two := server("srv_1", "active", 10.0), server("srv_2", "active", 20.0)
+	for i, c := range []struct {
+		servers []simulator.Object
+		events  []string
+		want    map[string]float64 // times as numbers of responses
+	}{
+		{[]simulator.Object{one, two}, []string{}, nil},
+		{[]simulator.Object{one}, []string{}, nil},
+		{[]simulator.Object{one, two}, []string{}, nil},
+		{[]simulator.Object{one}, []string{}, nil},
+		{[]simulator.Object{one, {}}, []string{}, nil}, // srv_2 may be the one without id
+		{[]simulator.Object{one}, []string{"server removed: server=srv_2 hostname="}, map[string]float64{"removed": 5}},
+		{[]simulator.Object{one, two}, []string{"server added: server=srv_2 hostname="}, map[string]float64{"removed": 5, "added": 6}},
+		{
+			[]simulator.Object{one, server("srv_2", "Canceled", 20.0)},
+			[]string{"server status changed: server=srv_2 hostname= before=active after=Canceled"}, map[string]float64{"removed": 7, "added": 6},
+		},
+		{[]simulator.Object{one}, []string{}, map[string]float64{"removed": 7, "added": 6}},
+		{[]simulator.Object{one}, []string{"server removed: server=srv_2 hostname="}, map[string]float64{"removed": 7, "added": 6}},
+		{[]simulator.Object{one, server("srv_3", "expired", 1.0)}, []string{"server added: server=srv_3 hostname="}, map[string]float64{"removed": 7, "added": 6}},
+		{
+			[]simulator.Object{one, server("srv_3", "active", 1.0)},
+			[]string{"server status changed: server=srv_3 hostname= before=expired after=active"}, map[string]float64{"removed": 7, "added": 11},
+		},
+		{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{"server status changed: server=srv_1 hostname= before=active after=suspended"}, map[string]float64{"removed": 7, "added": 11, "price": 12, "before": 10}},
+		{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, map[string]float64{"removed": 13, "added": 11, "price": 12, "before": 10}},
+		{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{}, map[string]float64{"removed": 13, "added": 11, "price": 12, "before": 10}},
+	} {
+		f.account.Servers = c.servers
+		f.response.Received = today.Add(time.Duration(i) * time.Minute)
+		f.mustFetch()
+		want := map[string]float64{}
+		for name, value := range c.want {
+			at := float64(today.Add(time.Duration(value) * time.Minute).Unix())
+			switch name {
+			case "added":
+				want[simtest.Series(serversLastAdded.Name, "account", "main")] = at
+			case "removed":
+				want[simtest.Series(serversLastRemoved.Name, "account", "main")] = at
+			case "price":
+				want[simtest.Series(serverLastPriceChange.Name, "account", "main", "server", "srv_1")] = at
+			default:
+				want[simtest.Series(serverPreviousPrice.Name, "account", "main", "server", "srv_1")] = value
+			}
+		}
+		simtest.AssertEqual(t, fmt.Sprintf("response %d: events", i), eventTexts(f.changes.Events), c.events)
+		simtest.AssertEqual(t, fmt.Sprintf("response %d: metrics", i), exposed(t, f.changes.Metrics), want)
+	}
+}
+
+// TestTopupFailed has top-ups that become failed, and one that was before.
+func TestTopupFailed(t *testing.T) {
+	f := newFetchTest(t, topups())
+	f.account.Topups = []simulator.Object{oneTopup("new", "pending"), oneTopup("old", "failed"), oneTopup("paid", "paid")}
+	for i, c := range []struct {
+		status string
+		failed float64 // number of the response; negative for never
+	}{{"pending", -1}, {"confirming", -1}, {"Failed", 2}, {"Failed", 2}, {"paid", 2}, {"failed", 5}} {
+		f.account.Topups[0]["status"] = c.status
+		f.response.Received = today.Add(time.Duration(i) * time.Minute)
+		f.mustFetch()
+		want := map[string]float64{}
+		if c.failed >= 0 {
+			want[simtest.Series(topupsLastFailed.Name, "account", "main")] = float64(today.Add(time.Duration(c.failed) * time.Minute).Unix())
+		}
+		simtest.AssertEqual(t, fmt.Sprintf("response %d", i), exposed(t, f.changes.Metrics), want)
+	}
+}
+
+// TestSSHKeysChanged has keys that come, go or change. One whose fingerprint or type is not
+// understood did not change.
+func TestSSHKeysChanged(t *testing.T) {
+	f := newFetchTest(t, sshKeys())
+	key := func(id string, fingerprint any) simulator.Object {
+		return simulator.Object{"id": id, "name": "laptop", "type": "ssh-ed25519", "fingerprint": fingerprint}
+	}
+	for i, c := range []struct {
+		keys    []simulator.Object
+		events  []string
+		changed float64 // number of the response; negative for never
+	}{
+		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
+		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
+		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
+		{[]simulator.Object{{"id": "k1", "name": "laptop", "type": 7, "fingerprint": "a"}}, []string{}, -1},
+		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
+		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, 5},
+		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{}, 5},
+		{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key added: ssh_key=k1 name=laptop"}, 7},
+		{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, 8},
+	} {
+		f.account.SSHKeys = c.keys
+		f.response = rentalapi.Response{Received: today.Add(time.Duration(i) * time.Second)}
+		f.mustFetch()
+		changed, found := exposed(t, f.changes.Metrics)[simtest.Series(sshKeysChanged.Name, "account", "main")]
+		if !found {
+			changed = float64(today.Unix()) - 1
+		}
+		simtest.AssertEqual(t, fmt.Sprint("response ", i), []any{eventTexts(f.changes.Events), changed - float64(today.Unix())}, []any{c.events, c.changed})
+	}
+}
+
+// eventTexts returns events as they are logged.
+func eventTexts(events []Event) []string {
+	texts := []string{}
+	for _, e := range events {
+		text := e.Message + ":"
+		for _, key := range e.Keys {
+			text += fmt.Sprintf(" %s=%s", key[0], key[1])
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestEvents changes the provider's data between two responses: there are events after the
+// change only.
+func TestEvents(t *testing.T) {
+	account := func(w *simulator.World) *simulator.Account { return w.Accounts[simtest.MainToken] }
+	for _, c := range []struct {
+		resource string
+		change   func(w *simulator.World)
+		want     []string
+	}{
+		{"plans", func(w *simulator.World) { w.SetStock("epyc-9654", "fra", true) }, []string{"plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"}},
+		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], false, "availability", "in_stock") }, []string{"plan sold out: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
+		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], 50.5, "price", "monthly", "usd") }, []string{"plan price changed: plan=xeon-e-2236 name=Xeon E-2236 before=59.9 after=50.5"}},
+		{"plans", func(w *simulator.World) { w.Plans = w.Plans[1:] }, []string{"plan removed: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
+		{"plans", func(w *simulator.World) {
+			w.Plans = append(w.Plans, simulator.Object{"id": "new", "name": "New", "availability": simulator.Object{"in_stock": true}})
+		}, []string{"plan added: plan=new name=New usd_per_month="}},
+		{"status", func(w *simulator.World) {
+			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
+		}, []string{"component state changed: location=fra component=network before=operational after=degraded"}},
+		{"configurations", func(w *simulator.World) { account(w).Configurations[0]["in_stock"] = false }, []string{"configuration sold out: configuration=cfg_1 plan=ryzen-9-9950x location=fra"}},
+		{"configurations", func(w *simulator.World) { account(w).Configurations[1]["in_stock"] = true }, []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
+		{"servers", func(w *simulator.World) {
+			account(w).Servers = append(account(w).Servers, simulator.Object{"id": "srv_3", "status": "active", "ipv4": "192.0.2.3"})
+		}, []string{"server added: server=srv_3 hostname="}},
+		{"servers", func(w *simulator.World) { account(w).Servers[0]["status"] = "suspended" }, []string{"server status changed: server=srv_1 hostname=one before=active after=suspended"}},
+		{"topups", func(w *simulator.World) { account(w).Topups[0]["status"] = "paid" }, []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=paid"}},
+		{"topups", func(w *simulator.World) {
+			account(w).Topups = append([]simulator.Object{oneTopup("tu_2", "pending")}, account(w).Topups...)
+		}, []string{}},
+	} {
+		t.Run(c.resource, func(t *testing.T) {
+			f := newFetchTest(t, Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Name == c.resource })])
+			f.account.Servers = []simulator.Object{{"id": "srv_1", "hostname": "one", "status": "active"}, {"id": "srv_2", "hostname": "two", "status": "active"}}
+			f.account.Topups = append([]simulator.Object{oneTopup("tu_1", "pending")}, simulator.Topups(200, today)...)
+			f.account.Configurations = []simulator.Object{
+				{"id": "cfg_1", "plan": "ryzen-9-9950x", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
+			}
+			fetch := func() []string {
+				f.mustFetch()
+				return eventTexts(f.changes.Events)
+			}
+			simtest.AssertEqual(t, "first sight", fetch(), []string{})
+			simtest.AssertEqual(t, "no change", fetch(), []string{})
+			f.Change(c.change)
+			simtest.AssertEqual(t, "change", fetch(), c.want)
+			simtest.AssertEqual(t, "afterwards", fetch(), []string{})
+		})
+	}
+}

@@ -118,7 +118,7 @@ func contains(text, v string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(v))
 }
 
-func atLeast(n *count, v float64) bool { return n != nil && float64(*n) >= v }
+func atLeast[T ~float64](n *T, v float64) bool { return n != nil && float64(*n) >= v }
 
 func atMost(n *price, v float64) bool { return n != nil && float64(*n) <= v }
 

@@ -120,7 +120,7 @@ func wrongValues(value any) []any {
 	case string:
 		return []any{map[string]any{}, true}
 	case float64:
-		return []any{"12.50", true, json.RawMessage("-1e999")}
+		return []any{"12.50", true, json.RawMessage("-1e999"), json.RawMessage("1e308")}
 	case bool:
 		return []any{"yes", 1}
 	case map[string]any:

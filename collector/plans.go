@@ -18,10 +18,10 @@ type plan struct {
 		Model        string
 		Cores        *count
 		Threads      *count
-		BaseGHz      *count `json:"base_ghz"`
-		BoostGHz     *count `json:"boost_ghz"`
-		Architecture string `api:"optional"`
-		L3CacheMB    *count `json:"l3_cache_mb" api:"optional"`
+		BaseGHz      *quantity `json:"base_ghz"`
+		BoostGHz     *quantity `json:"boost_ghz"`
+		Architecture string    `api:"optional"`
+		L3CacheMB    *count    `json:"l3_cache_mb" api:"optional"`
 	}
 	Memory struct {
 		SizeGB *count `json:"size_gb"`

@@ -31,9 +31,32 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
+type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
+
 // topupStates returns the states that the document names; the first two are open.
 func topupStates() []state {
 	return []state{"pending", "confirming", "paid", "expired", "failed", "canceled"}
+}
+
+// documentedState returns the state that the document names like a status; empty if there is none.
+func documentedState(status state) state {
+	for _, s := range topupStates() {
+		if strings.EqualFold(string(s), string(status)) {
+			return s
+		}
+	}
+	return ""
+}
+
+// undocumented returns the top-ups of a page whose only fault is that the document does not name
+// their status: they are in no state that is exported.
+func undocumented(page topupPage) (invalid rentalapi.Invalid) {
+	for _, t := range page.Items {
+		if documentedState(t.Status) == "" && len(page.Errors[t.ID]) == 0 {
+			invalid.Add(t.ID, rentalapi.FieldError{Field: "status", Problem: "not documented"})
+		}
+	}
+	return invalid
 }
 
 // isOpen returns whether a top-up in a state waits for a payment or its confirmations.
@@ -99,12 +122,14 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	for _, status := range topupStates() {
 		byStatus[status] = 0
 	}
-	if count(newest.Count) >= newest.Meta.Total {
+	if count(newest.Count) == newest.Meta.Total {
 		s.Invalid = newest.Invalid
+		s.Invalid.Merge(undocumented(newest))
 		for _, t := range all {
-			byStatus[t.Status]++
+			if status := documentedState(t.Status); status != "" {
+				byStatus[status]++
+			}
 		}
-		delete(byStatus, "")
 	} else if all, s.Invalid, err = getStates(ctx, f, newest, byStatus); err != nil {
 		return Snapshot{}, err
 	}
@@ -121,7 +146,7 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 
 // getStates gets how many top-ups are in each documented state. It returns all that are open,
 // and the newest of others.
-func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, rentalapi.PageMeta], byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
+func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
 	others := newest.Meta.Total
 	for _, status := range topupStates() {
 		w := walk[topup]{id: func(t *topup) string { return t.ID }, token: newest.Token}
@@ -149,8 +174,11 @@ func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, ren
 		others -= w.newest.Meta.Total
 	}
 	if others > 0 {
-		cause := rentalapi.Cause{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}
-		invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: append(newest.Invalid.Causes, cause)})
+		causes := slices.Concat(newest.Invalid.Causes, undocumented(newest).Causes)
+		if len(causes) == 0 { // they are on an older page
+			causes = []rentalapi.Cause{{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}}
+		}
+		invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: causes})
 	}
 	return all, invalid, nil
 }

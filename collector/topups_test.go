@@ -41,7 +41,7 @@ func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
 	for _, t := range list {
 		id, status := t["id"].(string), t["status"].(string)
 		if status != uncounted {
-			series[simtest.Series("server_rental_topups", "account", "main", "status", status)]++
+			series[simtest.Series("server_rental_topups", "account", "main", "status", strings.ToLower(status))]++
 		}
 		switch strings.ToLower(status) {
 		case "pending", "confirming":
@@ -84,7 +84,8 @@ func TestTopups(t *testing.T) {
 			requests: strings.NewReplacer("pending 1", "pending 1, pending 2, pending 3", "confirming 1", "confirming 1, confirming 2").Replace(byState()),
 		},
 		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, requests: "1"},
-		{name: "not documented, one page", list: refunded(20, 0), requests: "1"},
+		{name: "not documented, a full page", list: refunded(99, 0), requests: "1", uncounted: "refunded", invalid: 1},
+		{name: "not documented, a page and one", list: refunded(100, 0), requests: byState(), uncounted: "refunded", invalid: 1},
 		{name: "not documented, newest page", list: refunded(200, 5), requests: byState(), uncounted: "refunded", invalid: 1},
 		{name: "not documented, old page", list: refunded(200, 150), requests: byState(), uncounted: "refunded", invalid: 1},
 	} {

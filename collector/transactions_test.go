@@ -164,8 +164,16 @@ func TestTransactionsInvalid(t *testing.T) {
 func TestTransactionsRefused(t *testing.T) {
 	for want, atSecondPage := range map[string]func(f *fetchTest){
 		ErrTokenChanged.Error(): func(f *fetchTest) { f.lab.Transactions, f.token = manyEntries(350), simtest.LabToken },
-		"data: more items were added since the first page than were read: response is incomplete": func(f *fetchTest) {
-			f.account.Transactions = withMore(f.account.Transactions, 101)
+		"data: items that new ones moved to this page are missing: response is incomplete": func(f *fetchTest) { // the first of the new ones is on the page instead
+			f.account.Transactions = withMore(f.account.Transactions[:249], 101)
+		},
+		"data: the pages hold more than the 250 items of meta.total: response is incomplete": func(f *fetchTest) {
+			for id := range 50 {
+				f.account.Transactions = append(f.account.Transactions, oneEntry(-id, "topup", 1))
+			}
+			f.body = func(query url.Values) []byte {
+				return []byte(strings.Replace(f.Body("/transactions?"+query.Encode(), f.token), `"total":300`, `"total":250`, 1))
+			}
 		},
 		"data: items were removed between two pages: response is incomplete": func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] },
 		"data: the pages hold 100 items, but meta.total is 250: response is incomplete": func(f *fetchTest) { // the first page again

@@ -43,6 +43,7 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 			items = append(items, i)
 		}
 	}
+	again := count(page.Count - len(items))
 	w.withoutID += page.Count - len(page.Items)
 	before := w.newest
 	w.newest, w.pages, w.failures = page, w.pages+1, maxPageFailures
@@ -51,8 +52,10 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 		return nil, ErrTokenChanged
 	case page.Meta.Total < before.Meta.Total: // others have moved to pages that were read before
 		return nil, fmt.Errorf("data: items were removed between two pages: %w", rentalapi.ErrIncomplete)
-	case page.Meta.Total-w.first.Meta.Total > count(w.first.Count*(w.pages-1)): // some are on this page
-		return nil, fmt.Errorf("data: more items were added since the first page than were read: %w", rentalapi.ErrIncomplete)
+	case again < min(page.Meta.Total-before.Meta.Total, count(page.Count)): // they were removed meanwhile, or new ones are on this page
+		return nil, fmt.Errorf("data: items that new ones moved to this page are missing: %w", rentalapi.ErrIncomplete)
+	case count(len(w.seen)) > page.Meta.Total:
+		return nil, fmt.Errorf("data: the pages hold more than the %v items of meta.total: %w", page.Meta.Total, rentalapi.ErrIncomplete)
 	case page.Received.Sub(before.Received) > rememberFor:
 		return nil, fmt.Errorf("data: the pages before are older than %s: %w", rememberFor, rentalapi.ErrIncomplete)
 	case w.done() && have < w.first.Meta.Total: // the provider may have sent the same page again

@@ -16,7 +16,8 @@ import (
 // a missing field must stay unknown. A value out of range or of another JSON type
 // makes its field invalid.
 type (
-	count      = rentalapi.Count // 0 or more
+	count      = rentalapi.Count // a whole number of 0 or more
+	quantity   float64           // 0 or more, also a fraction
 	price      float64           // 0 or more, rounded to a millionth: arithmetic of the provider may leave a remainder
 	amount     float64           // money that may be owed, rounded likewise
 	latitude   float64           // degrees
@@ -27,17 +28,26 @@ type (
 	link       string            // address of a page that people may be sent to
 )
 
+// maxNumber bounds numbers, so that no sum or product of them is infinite.
+const maxNumber = 1e12
+
 // Decode implements rentalapi.Value; likewise below.
+func (n *quantity) Decode(value any) string {
+	v, ok := rentalapi.Number(value)
+	*n = quantity(v)
+	return problem(ok && v >= 0 && v <= maxNumber, "a plausible number of 0 or more")
+}
+
 func (n *price) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = price(microsOf(v).value())
-	return problem(ok && v >= 0, "a price of 0 or more")
+	return problem(ok && v >= 0 && v <= maxNumber, "a plausible price of 0 or more")
 }
 
 func (n *amount) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = amount(microsOf(v).value() + 0) // never the negative zero
-	return problem(ok, "a number")
+	return problem(ok && math.Abs(v) <= maxNumber, "a plausible amount")
 }
 
 func (n *latitude) Decode(value any) string {
@@ -138,10 +148,10 @@ func numberText[T ~float64](n *T) string {
 }
 
 // scaled multiplies a known value and rounds away what the multiplication added.
-func scaled(v *count, by float64) *count {
+func scaled[T ~float64](v *T, by float64) *T {
 	if v == nil {
 		return nil
 	}
-	r := count(math.Round(float64(*v)*by*1e6) / 1e6)
+	r := T(math.Round(float64(*v)*by*1e6) / 1e6)
 	return &r
 }

@@ -2,9 +2,11 @@ package collector
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -21,10 +23,33 @@ func TestMoney(t *testing.T) {
 	var p price
 	simtest.AssertEqual(t, "price: problem", p.Decode(json.Number(`189.98999999999998`)), "")
 	simtest.AssertEqual(t, "price", float64(p), 189.99)
-	simtest.AssertEqual(t, "negative price", p.Decode(json.Number(`-0.0000001`)), "not a price of 0 or more")
+	simtest.AssertEqual(t, "negative price", p.Decode(json.Number(`-0.0000001`)), "not a plausible price of 0 or more")
 	var l latitude // and all that is no money is exact
 	simtest.AssertEqual(t, "latitude: problem", l.Decode(json.Number(`50.1109221`)), "")
 	simtest.AssertEqual(t, "latitude", float64(l), 50.1109221)
+}
+
+// TestImpossibleNumbers has numbers whose sums or products would be infinite, and fractions of what is
+// counted.
+func TestImpossibleNumbers(t *testing.T) {
+	for _, c := range []struct {
+		value    rentalapi.Value
+		good     []json.Number
+		problem  string
+		problems []json.Number
+	}{
+		{new(count), []json.Number{"0", "8", "8.0", "1e3"}, "not a whole number of 0 or more", []json.Number{"3.5", "1e308", "9007199254740994", "-1"}},
+		{new(quantity), []json.Number{"0", "3.5"}, "not a plausible number of 0 or more", []json.Number{"1e308", "-0.1"}},
+		{new(price), []json.Number{"0", "899.9"}, "not a plausible price of 0 or more", []json.Number{"1e308", "1.1e12"}},
+		{new(amount), []json.Number{"-12.5", "1e6"}, "not a plausible amount", []json.Number{"1e308", "-1e308"}},
+	} {
+		for _, number := range c.good {
+			simtest.AssertEqual(t, fmt.Sprintf("%T %s", c.value, number), c.value.Decode(number), "")
+		}
+		for _, number := range c.problems {
+			simtest.AssertEqual(t, fmt.Sprintf("%T %s", c.value, number), c.value.Decode(number), c.problem)
+		}
+	}
 }
 
 // TestTimestamp reads the forms of ISO 8601, and nothing else.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,14 +28,14 @@ type Value interface {
 	Decode(value any) (problem string)
 }
 
-// Count is a number of 0 or more: how many, how large, how long.
+// Count is a whole number of 0 or more that a float64 holds exactly: how many, how large, how long.
 type Count float64
 
 // Decode implements Value.
 func (n *Count) Decode(value any) (problem string) {
 	v, ok := Number(value)
-	if !ok || v < 0 {
-		return "not a number of 0 or more"
+	if !ok || v < 0 || v > 1<<53 || v != math.Trunc(v) {
+		return "not a whole number of 0 or more"
 	}
 	*n = Count(v)
 	return ""

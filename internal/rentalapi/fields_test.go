@@ -44,7 +44,7 @@ type wire struct {
 	hidden string
 }
 
-const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 1.5, "eur": 2}, "active": true,
+const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 15, "eur": 2}, "active": true,
 	"tags": ["a", "b"], "disks": [{"size": 1, "speed": 2}], "locations": {"fra": {"components": {"network": "up", "power": "down"}}},
 	"other_name": "y", "card": {"model": "z", "size": 3}, "hidden": 5, "more": [1]}`
 

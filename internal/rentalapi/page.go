@@ -142,8 +142,8 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 	return p, p.Meta.check(Count(page), Count(p.Count))
 }
 
-// check fails if the page is another one than was asked for, or has fewer items than its
-// place in the list demands.
+// check fails if the page is another one than was asked for, has fewer items than its place in the
+// list demands, or if items or pages are more than the total allows.
 func (m PageMeta) check(page, items Count) error {
 	if m.Page != nil && *m.Page != page {
 		return fmt.Errorf("meta.page: %v, but page %v was asked for", *m.Page, page)
@@ -151,6 +151,13 @@ func (m PageMeta) check(page, items Count) error {
 	limit := Count(math.Ceil(float64(m.Total / m.Pages))) // the smallest that is consistent with total and pages
 	if m.Limit != nil && *m.Limit >= 1 && *m.Limit <= MaxPageItems {
 		limit = *m.Limit
+	}
+	size := limit
+	if page < m.Pages {
+		size = max(limit, items)
+	}
+	if items > m.Total || m.Pages > 1 && (m.Pages-1)*size >= m.Total {
+		return fmt.Errorf("meta: %v pages with %v items on this one, but the total is %v: %w", m.Pages, items, m.Total, ErrIncomplete)
 	}
 	if demanded := min(limit, m.Total-(page-1)*limit); page <= m.Pages && items < demanded {
 		return fmt.Errorf("data: %v items, but meta demands %v: %w", items, demanded, ErrIncomplete)

@@ -84,23 +84,36 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 		}
 	}
 	s.Invalid.Add("status", others...)
-	seen := map[Component]bool{}
+	states := map[Component]state{}
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
 		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
-			is := st.Locations[id].Components[name]
-			c := Component{strings.ToLower(id), name}
-			if seen[c] { // the location is listed in capital letters, too
+			state, c := st.Locations[id].Components[name], Component{strings.ToLower(id), name}
+			before, isTwice := states[c]
+			if isTwice { // the location is listed in capital letters, too
 				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
-				continue
 			}
-			seen[c] = true
-			operational := strings.EqualFold(string(is), "operational")
-			b.AddBool(componentUp, &operational, c.Location, name)
-			b.Add(componentState, 1, c.Location, name, string(is))
-			s.items = append(s.items, item{
-				id: itemID{c.Location, name}, keys: [][2]string{{"location", c.Location}, {"component", name}}, state: is,
-			})
+			if !isTwice || severity(state) > severity(before) {
+				states[c] = state
+			}
 		}
 	}
+	for c, state := range states {
+		operational := severity(state) == 0
+		b.AddBool(componentUp, &operational, c.Location, c.Name)
+		b.Add(componentState, 1, c.Location, c.Name, string(state))
+		s.items = append(s.items, item{id: itemID{c.Location, c.Name}, keys: [][2]string{{"location", c.Location}, {"component", c.Name}}, state: state})
+	}
+	slices.SortFunc(s.items, func(a, b item) int { return slices.Compare(a.id[:], b.id[:]) })
 	return s, nil
+}
+
+// severity returns 0 for a component that is operational, 1 for a maintenance, and 2 for any other state.
+func severity(s state) int {
+	switch strings.ToLower(string(s)) {
+	case "operational":
+		return 0
+	case "maintenance":
+		return 1
+	}
+	return 2
 }

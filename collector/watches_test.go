@@ -119,6 +119,12 @@ func TestWatchSteps(t *testing.T) {
 	broken := catalog{inStock("a")}
 	broken[0] = simtest.Decode(t, simtest.Encode(t, broken[0]))
 	simulator.Put(broken[0], "none", "availability")
+	nowhere := func(usd any) catalog {
+		plan := listed("a", true, usd)
+		simulator.Put(plan, nil, "availability", "locations")
+		return catalog{plan}
+	}
+	dutch := &LocationData{"fra": {Region: "Europe", CountryCode: "NL"}}
 	german := &LocationData{"fra": {CountryCode: "DE"}}
 	european := &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "Europe"}}
 	for _, c := range []struct {
@@ -142,6 +148,9 @@ func TestWatchSteps(t *testing.T) {
 		{"availability", cheapInEurope, []step{{plans: a}, {plans: broken}, {plans: a}}},
 		{"region", cheapInEurope, []step{{plans: a}, {plans: a, locations: &LocationData{"fra": {}}}, {plans: a}}},
 		{"country", Watch{Name: "w", Countries: []string{"DE"}}, []step{{plans: a, locations: german}, {plans: a, locations: &LocationData{}}, {plans: a, locations: german}}},
+		{"locations, and the price is too high", cheapInEurope, []step{{plans: a}, {plans: nowhere(101)}, {plans: a, hits: 1}}},
+		{"locations, and the price is within the bound", cheapInEurope, []step{{plans: a}, {plans: nowhere(100)}, {plans: a}}},
+		{"region, but another country", Watch{Name: "w", Regions: []string{"Europe"}, Countries: []string{"NL"}}, []step{{plans: a, locations: dutch}, {plans: a, locations: german}, {plans: a, locations: dutch, hits: 1}}},
 		{"price at first", cheapInEurope, []step{{plans: at("50")}, {plans: a}, {plans: at(101)}, {plans: a, hits: 1}}},
 		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
 		{"sold out at an unknown price", cheapInEurope, []step{{plans: a}, {plans: catalog{listed("a", false, nil)}}, {plans: a, hits: 1}}},
@@ -179,6 +188,25 @@ func TestWatchSteps(t *testing.T) {
 			last := exposed(t, WatchMetrics([]Watched{w}))[simtest.Series(watchLastHit.Name, "plan", "a", "watch", "w")]
 			simtest.AssertEqual(t, "last hit", last, hitAt)
 		})
+	}
+}
+
+// TestUnknownStock has a plan whose stock is not known: how many are in stock is not known, either.
+func TestUnknownStock(t *testing.T) {
+	for _, stock := range []any{nil, "yes", false} {
+		s := plansOf(t, catalog{inStock("a"), listed("b", stock, 50), listed("c", stock, 500)}, today)
+		w := Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}.Step(Known{Data: s.Data}, today)
+		values, got := exposed(t, slices.Concat(s.Metrics, WatchMetrics([]Watched{w}))), map[string]float64{}
+		for _, series := range []string{simtest.Series(catalogInStock.Name), simtest.Series(watchPlansInStock.Name, "watch", "w"), simtest.Series(watchHits.Name, "plan", "c", "watch", "w")} {
+			if value, found := values[series]; found {
+				got[series] = value
+			}
+		}
+		want := map[string]float64{simtest.Series(watchHits.Name, "plan", "c", "watch", "w"): 0}
+		if stock == false {
+			want[simtest.Series(catalogInStock.Name)], want[simtest.Series(watchPlansInStock.Name, "watch", "w")] = 1, 1
+		}
+		simtest.AssertEqual(t, fmt.Sprint(stock), got, want)
 	}
 }
 

@@ -35,7 +35,7 @@ func plansOf(t *testing.T, c catalog, at time.Time) Snapshot {
 		c = catalog{}
 	}
 	s := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": c})).mustFetch()
-	s.Made = at
+	s.MadeAt = at
 	return s
 }
 

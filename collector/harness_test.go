@@ -88,7 +88,7 @@ func (f *fetchTest) fetch() (Snapshot, error) {
 	f.requests = nil
 	s, err := f.fetcher.Fetch(f.t.Context())
 	if err == nil {
-		f.changes = f.changes.Step(f.fetcher.Resource, f.fetcher.Account, s, s.Made)
+		f.changes = f.changes.Step(f.fetcher.Resource, f.fetcher.Account, s, s.MadeAt)
 		s.Metrics = slices.Concat(s.Metrics, f.changes.Metrics)
 	}
 	return s, err

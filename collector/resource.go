@@ -114,13 +114,13 @@ func newBuilder(account string) *metric.Builder {
 
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
-	Metrics []*metric.Sample
-	Invalid rentalapi.Invalid
-	Data    Data
-	Token   rentalapi.Fingerprint // with which it was fetched
-	AtLeast time.Duration         // minimum time until the next fetch; 0: none
-	Made    time.Time             // when the provider made it, by the local clock; when it was received if its age is not known
-	MadeBy  time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
+	Metrics      []*metric.Sample
+	Invalid      rentalapi.Invalid
+	Data         Data
+	Token        rentalapi.Fingerprint // with which it was fetched
+	MinInterval  time.Duration         // minimum time until the next fetch; 0: none
+	MadeAt       time.Time             // when the provider made it, by the local clock; when it was received if its age is not known
+	MadeAtLatest time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
 
 	stamp   *timestamp // when the provider made it, by its own account; nil if it does not say
 	items   []item     // what is compared of the items
@@ -132,9 +132,9 @@ const maxPlausibleAge = 365 * 24 * time.Hour
 
 // newSnapshot returns the snapshot of a response. Its age is the header Age.
 func newSnapshot(r rentalapi.Response) Snapshot {
-	s := Snapshot{Token: r.Token, Made: r.Received.Round(0)} // by the wall clock: the monotonic one stands still while a machine is suspended
+	s := Snapshot{Token: r.Token, MadeAt: r.Received.Round(0)} // by the wall clock: the monotonic one stands still while a machine is suspended
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
-		s.Made, s.MadeBy = s.Made.Add(-*r.Age), r.Received.Add(-*r.Age)
+		s.MadeAt, s.MadeAtLatest = s.MadeAt.Add(-*r.Age), r.Received.Add(-*r.Age)
 	}
 	return s
 }
@@ -144,11 +144,11 @@ func newSnapshot(r rentalapi.Response) Snapshot {
 // stamp: the local clock may be wrong. An age that is negative or longer than maxAge is not known.
 func (s *Snapshot) setStamp(r rentalapi.Response, stamp *timestamp, maxAge time.Duration) {
 	s.stamp = stamp
-	if stamp == nil || r.Date.IsZero() || !s.MadeBy.IsZero() {
+	if stamp == nil || r.Date.IsZero() || !s.MadeAtLatest.IsZero() {
 		return
 	}
 	if age := r.Date.Sub(stamp.time()); age >= 0 && age <= maxAge {
-		s.Made, s.MadeBy = s.Made.Add(-age), r.Received.Add(-max(0, age-time.Second))
+		s.MadeAt, s.MadeAtLatest = s.MadeAt.Add(-age), r.Received.Add(-max(0, age-time.Second))
 	}
 }
 
@@ -239,10 +239,3 @@ func Definitions() []*metric.Definition {
 	}
 	return slices.Concat(all, WatchDefinitions(), DerivedDefinitions())
 }
-
-// Sample is a published sample, for pages.
-type Sample = metric.Sample
-
-// Burst is how many requests of a rate limit are sent at once. The rest of the limit is what can
-// be sent in each minute.
-const Burst = rentalapi.Burst

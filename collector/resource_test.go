@@ -42,7 +42,7 @@ func TestAge(t *testing.T) {
 		if c.by != unknown {
 			by = today.Add(-c.by)
 		}
-		simtest.AssertEqual(t, name, []time.Time{s.Made, s.MadeBy}, []time.Time{today.Add(-c.age), by})
+		simtest.AssertEqual(t, name, []time.Time{s.MadeAt, s.MadeAtLatest}, []time.Time{today.Add(-c.age), by})
 	}
 }
 
@@ -52,7 +52,7 @@ func TestMadeByWallClock(t *testing.T) {
 		for _, r := range []Resource{plans(), status()} {
 			f := newBodyTest(t, r, documented(t, r))
 			f.response = response
-			if got := f.mustFetch().Made.String(); strings.Contains(got, " m=") {
+			if got := f.mustFetch().MadeAt.String(); strings.Contains(got, " m=") {
 				t.Errorf("%s: got %s, want no monotonic reading", r.Name, got)
 			}
 		}
@@ -79,7 +79,7 @@ func TestAgeOfStatus(t *testing.T) {
 		f := newBodyTest(t, status(), []byte(body))
 		f.response = rentalapi.Response{Received: today, Date: today, Age: c.header}
 		s := f.mustFetch()
-		simtest.AssertEqual(t, c.unchanged.String(), []time.Time{s.Made, s.MadeBy}, c.want)
+		simtest.AssertEqual(t, c.unchanged.String(), []time.Time{s.MadeAt, s.MadeAtLatest}, c.want)
 	}
 }
 

@@ -72,9 +72,9 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
 	s := newSnapshot(o.Response)
-	made := s.Made
+	madeAt := s.MadeAt
 	s.setStamp(o.Response, st.UpdatedAt, maxStatusAge)
-	s.Made = made // the status may be unchanged since updated_at
+	s.MadeAt = madeAt // the status may be unchanged since updated_at
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
 		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item of its own

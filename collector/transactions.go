@@ -111,7 +111,7 @@ func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 		b.Add(transactionsDebit, s.debit.value(), kind)
 	}
 	s := newSnapshot(read.first.Response)
-	s.Invalid, s.AtLeast = read.invalid, time.Duration(read.pages)*pageInterval
+	s.Invalid, s.MinInterval = read.invalid, time.Duration(read.pages)*pageInterval
 	s.Data.Transactions = &TransactionData{slices.Collect(maps.Keys(read.sums)), read.months}
 	return s, nil
 }

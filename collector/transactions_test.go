@@ -91,7 +91,7 @@ func TestTransactions(t *testing.T) {
 		f, waits := newTransactionTest(t, manyEntries(c.entries)), 0
 		f.fetcher.OnPage = func(context.Context) error { waits++; return nil }
 		s := f.assertFetch(fmt.Sprint(c.entries, " entries"), pages(c.pages), sumsOf(f.account.Transactions), 0)
-		simtest.AssertEqual(t, "minimum interval", s.AtLeast, time.Duration(c.pages)*10*time.Second)
+		simtest.AssertEqual(t, "minimum interval", s.MinInterval, time.Duration(c.pages)*10*time.Second)
 		f.account.Transactions = withMore(f.account.Transactions, c.added)
 		f.assertFetch(fmt.Sprint(c.added, " added"), pages(c.later), sumsOf(f.account.Transactions), 0)
 		simtest.AssertEqual(t, "further pages", waits, c.pages-1+c.later-1)

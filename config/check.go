@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Bounds of the settings.
@@ -146,14 +147,14 @@ func (l *loader) duration(path string, set *time.Duration, byDefault, least, mos
 
 // checkRateLimit checks that the collectors need at most the requests that a limit allows.
 func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
-	if !checkRange(l, path, limit, collector.Burst+1, most) || account && len(l.Accounts) == 0 {
+	if !checkRange(l, path, limit, rentalapi.Burst+1, most) || account && len(l.Accounts) == 0 {
 		return
 	}
 	perMinute, allowed := l.RequestRate(account)
 	const margin = 1e-9 // for the rounding of sums such as three times 4/3
 	if least := math.Ceil(perMinute - margin); float64(allowed) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
-			limit, least+collector.Burst, collector.Burst, perMinute)
+			limit, least+rentalapi.Burst, rentalapi.Burst, perMinute)
 	}
 }
 

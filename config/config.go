@@ -19,6 +19,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Config is a validated configuration.
@@ -67,9 +68,9 @@ type Collector struct {
 // for long. It is the rate while everything is sold out, and while a history is read whose
 // number of pages costs the most.
 func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
-	allowed = c.API.RateLimit.Public - collector.Burst
+	allowed = c.API.RateLimit.Public - rentalapi.Burst
 	if account {
-		allowed = c.API.RateLimit.Account - collector.Burst
+		allowed = c.API.RateLimit.Account - rentalapi.Burst
 	}
 	for _, r := range collector.Resources() {
 		if settings := c.Collectors[r.Name]; r.Account == account && settings.Enabled {

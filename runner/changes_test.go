@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -46,7 +47,7 @@ func waiting(soldOut time.Duration) Spec {
 }
 
 // published returns the samples of a metric as a scrape gets them.
-func (h *harness) published(name string) []*collector.Sample {
+func (h *harness) published(name string) []*metric.Sample {
 	return h.set.Publisher.Samples()[name]
 }
 

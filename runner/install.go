@@ -29,7 +29,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	}
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap
-	h.Taken, h.Made, h.Invalid, h.Timing = now, snap.Made, snap.Invalid, j.configured.WithMinInterval(snap.AtLeast)
+	h.Taken, h.Made, h.Invalid, h.Timing = now, snap.MadeAt, snap.Invalid, j.configured.WithMinInterval(snap.MinInterval)
 	h.SoldOut, h.Missing = j.changes.SoldOut, j.changes.Missing
 	j.group.Changed()
 	var events []collector.Event

@@ -90,15 +90,15 @@ func (j *job) attempt(ctx context.Context) {
 		j.logger.recordFailure(err)
 	}
 	r.state.Changed()
-	j.setNext(j.next(began, ended, snap.MadeBy))
+	j.setNext(j.next(began, ended, snap.MadeAtLatest))
 }
 
 // wallClock returns the time without monotonic reading.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// next returns when to fetch again after a fetch whose response was made at madeBy at the
+// next returns when to fetch again after a fetch whose response was made at madeAtLatest at the
 // latest; zero if that is not known.
-func (j *job) next(began, ended, madeBy time.Time) time.Time {
+func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 	interval, longestRetry := j.health.interval(), j.health.Interval
 	if interval < longestRetry { // a restock is waited for
 		longestRetry = min(longestRetry, maxSoonRetry)
@@ -110,7 +110,7 @@ func (j *job) next(began, ended, madeBy time.Time) time.Time {
 	if ended.Sub(began) > interval { // a fetch that took so long counts from its end
 		began = ended
 	}
-	return j.schedule.afterSuccess(interval, began, madeBy)
+	return j.schedule.afterSuccess(interval, began, madeAtLatest)
 }
 
 // maxYield bounds how long a further page waits for other fetches.
@@ -142,7 +142,7 @@ func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
 // fetch comes at the new interval from now at the latest.
 func (j *job) setTiming(t collector.Timing) {
 	if j.configured != t {
-		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.AtLeast)
+		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.MinInterval)
 		j.setLatest(time.Now().Add(j.health.interval()))
 	}
 }

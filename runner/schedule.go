@@ -30,7 +30,7 @@ const (
 // of the provider's cache decide when:
 //
 //	next   = began + interval
-//	expiry = madeBy + n * cacheTime, the first that is at least next - earliest
+//	expiry = madeAtLatest + n * cacheTime, the first that is at least next - earliest
 //
 // It fetches shortly after expiry; at next if it is not known when the response was made. So no
 // interval becomes shorter by more than earliest.
@@ -60,14 +60,14 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 }
 
 // afterSuccess returns when to fetch after a fetch that began at began. The provider made the
-// response at madeBy, which is zero if that is not known.
-func (s *schedule) afterSuccess(interval time.Duration, began, madeBy time.Time) time.Time {
+// response at madeAtLatest, which is zero if that is not known.
+func (s *schedule) afterSuccess(interval time.Duration, began, madeAtLatest time.Time) time.Time {
 	aimed, late, next := s.aimed, s.late, began.Add(interval)
 	s.failures, s.aimed, s.late = 0, false, 0
-	if madeBy.IsZero() || s.cacheTime <= 0 || s.cacheTime > interval {
+	if madeAtLatest.IsZero() || s.cacheTime <= 0 || s.cacheTime > interval {
 		return next.Add(late)
 	}
-	expiry := madeBy.Add(s.cacheTime)
+	expiry := madeAtLatest.Add(s.cacheTime)
 	if aimed && began.Sub(expiry).Abs() < s.cacheTime/2 { // a new response would expire a cache time later
 		return began.Add(oldResponseDelay)
 	}

@@ -81,15 +81,15 @@ func TestAfterSuccess(t *testing.T) {
 		{"much older response", 60 * second, 60 * second, 200 * second, 0, true, 100 * second, true},
 		{"first of several expiries", 300 * second, 60 * second, 31 * second, 0, false, 329 * second, true},
 	} {
-		s, madeBy := schedule{cacheTime: c.cacheTime, late: c.late, aimed: c.aimed, failures: 3}, time.Time{}
+		s, madeAtLatest := schedule{cacheTime: c.cacheTime, late: c.late, aimed: c.aimed, failures: 3}, time.Time{}
 		if c.age != unknown {
-			madeBy = start.Add(-c.age)
+			madeAtLatest = start.Add(-c.age)
 		}
 		least, most := c.want, c.want
 		if c.wantAimed {
 			least, most = least+expiryDelay, most+expiryDelay+expiryJitter
 		}
-		assertBetween(t, c.what, s.afterSuccess(c.interval, start, madeBy), least, most)
+		assertBetween(t, c.what, s.afterSuccess(c.interval, start, madeAtLatest), least, most)
 		simtest.AssertEqual(t, c.what+": state", s, schedule{cacheTime: c.cacheTime, aimed: c.wantAimed})
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-type sample = collector.Sample
+type sample = metric.Sample
 
 // view is what the page is made of: the state of the collectors, and for the sections
 // of the overview the published metrics of one moment. All data of the provider comes

@@ -13,12 +13,12 @@ import (
 // Changes holds what changed from one response of a collector to the next. It is immutable. The
 // zero value is that before the first response.
 type Changes struct {
-	Metrics []*metric.Sample // of all changes so far
-	Events  []Event          // of the last response
+	Metrics []*metric.Sample // metrics of all changes so far
+	Events  []Event          // events of the last response
 	Missing []Component      // components that the last response lacks, although they were there within the last hour
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
-	token   rentalapi.Fingerprint // of the last response
+	token   rentalapi.Fingerprint // token of the last response
 	known   bool                  // whether all items before the next response are known: others are added then
 	records map[itemID]record
 	last    map[*metric.Definition]timestamp // when one of all items last changed

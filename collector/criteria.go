@@ -17,7 +17,7 @@ type Watch struct {
 	Regions   []string `yaml:"regions"`
 	Countries []string `yaml:"countries"`
 	GPU       *bool    `yaml:"gpu"`
-	ECC       *bool    `yaml:"ecc"` // of the memory
+	ECC       *bool    `yaml:"ecc"` // error correction of the memory
 	// Parts of the provider's texts, in any case of letters.
 	CPUModels      []string `yaml:"cpu_models"`
 	GPUModels      []string `yaml:"gpu_models"`
@@ -60,15 +60,15 @@ func candidates(p *plan, locations LocationData) []candidate {
 
 // criterion is one of those that a watch gives. Its values are alternatives.
 type criterion struct {
-	name    string // in the configuration
-	field   string // of the plan
+	name    string // setting of the configuration
+	field   string // path of the plan's field
 	exclude bool   // a plan must have none of the values
 	values  []value
 }
 
 type value struct {
-	text string                 // as it is configured
-	is   func(c candidate) bool // false if it is not known
+	text  string                 // configured value
+	holds func(c candidate) bool // false if it is not known
 }
 
 // criteria returns those that are given.
@@ -97,20 +97,20 @@ func (w Watch) criteria() []criterion {
 }
 
 // texts returns a criterion with the values that a watch gives.
-func texts(name, field string, given []string, is func(candidate, string) bool) criterion {
-	c := criterion{name: name, field: field, exclude: name == "exclude_plans"}
+func texts(name, field string, given []string, holds func(candidate, string) bool) criterion {
+	all := criterion{name: name, field: field, exclude: name == "exclude_plans"}
 	for _, v := range given {
-		c.values = append(c.values, value{v, func(one candidate) bool { return is(one, v) }})
+		all.values = append(all.values, value{v, func(c candidate) bool { return holds(c, v) }})
 	}
-	return c
+	return all
 }
 
 // single returns a criterion with one value, or without values if its text is empty.
-func single(name, field, text string, is func(candidate) bool) criterion {
+func single(name, field, text string, holds func(candidate) bool) criterion {
 	if text == "" {
 		return criterion{}
 	}
-	return criterion{name: name, field: field, values: []value{{text, is}}}
+	return criterion{name: name, field: field, values: []value{{text, holds}}}
 }
 
 // contains returns whether a text contains another one in any case of letters.
@@ -124,7 +124,7 @@ func atMost(n *price, v float64) bool { return n != nil && float64(*n) <= v }
 
 // meets returns whether the candidate has one of the values, or none of those to exclude.
 func (c candidate) meets(given criterion) bool {
-	return slices.ContainsFunc(given.values, func(v value) bool { return v.is(c) }) != given.exclude
+	return slices.ContainsFunc(given.values, func(v value) bool { return v.holds(c) }) != given.exclude
 }
 
 // mayMeet returns whether the candidate meets a criterion, or may by what was not understood of it.
@@ -147,7 +147,7 @@ type Unmet struct{ Criterion, Value string }
 func unmet(criteria []criterion, plans []*plan, locations LocationData) (values []Unmet) {
 	for _, given := range criteria {
 		for _, v := range given.values {
-			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), v.is) }) {
+			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), v.holds) }) {
 				values = append(values, Unmet{given.name, v.text})
 			}
 		}

@@ -82,7 +82,7 @@ func RenewalDays(day, today, until time.Time) []time.Time {
 // monthsAfter returns the same day some months later, or the last one of a shorter month.
 func monthsAfter(day time.Time, months int) time.Time {
 	at := day.AddDate(0, months, 0)
-	if at.Day() != day.Day() { // of the month after
+	if at.Day() != day.Day() { // a day of the month after
 		return at.AddDate(0, 0, -at.Day())
 	}
 	return at

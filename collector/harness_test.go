@@ -128,6 +128,11 @@ func (f *fetchTest) assertFetch(what, requests string, want map[string]float64, 
 // textOf returns metrics in the text format.
 func textOf(t testing.TB, metrics []*metric.Sample) string {
 	t.Helper()
+	for _, m := range metrics { // the publisher drops others
+		if !slices.Contains(Definitions(), m.Definition) {
+			t.Errorf("%s: not among the definitions: a metric.Set must define it", m.Definition.Name)
+		}
+	}
 	p := exposition.NewPublisher(&exposition.Group{Definitions: Definitions(), Collect: func(time.Time) ([]*metric.Sample, time.Time) {
 		return metrics, time.Time{}
 	}})

@@ -49,7 +49,7 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	errs []rentalapi.FieldError // of the fields that were not understood
+	errs []rentalapi.FieldError // errors of the fields that were not understood
 }
 
 type gpu struct{ Model, Memory string }

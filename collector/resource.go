@@ -19,19 +19,19 @@ import (
 // and its metrics. Its flag, its part of the configuration and its documentation
 // derive from it.
 type Resource struct {
-	Name    string // of the collector: flag, configuration key and label value
+	Name    string // name of the collector: flag, configuration key and label value
 	Help    string // what it exports, in a few words
 	Path    string // path below the base URL
 	Account bool   // fetched with the token of each account
 
 	Timing                     // the default
 	MinInterval  time.Duration // how long the API itself caches; 0 if it does not
-	PageInterval time.Duration // for each page of a list that is read whole; 0 if there is no such list
-	MaxRequests  int           // of a fetch, usually; 0 means 1, which is the least
+	PageInterval time.Duration // minimum interval for each page of a list that is read whole; 0 if there is no such list
+	MaxRequests  int           // usual number of requests of a fetch; 0 means 1, which is the least
 
 	Metrics []*metric.Definition
 
-	newGet  func() getFunc // for one fetcher
+	newGet  func() getFunc // makes the function of one fetcher
 	changes *changeKind    // what is told of the changes of its items; nil if it has none to compare
 }
 
@@ -74,7 +74,7 @@ type Fetcher struct {
 // have one of their own.
 const (
 	maxSamples    = 250_000
-	maxLabelBytes = 32 << 20 // of all label values
+	maxLabelBytes = 32 << 20 // bytes of all label values
 )
 
 // Fetch fetches the resource once. After an error, it goes on with the page that failed.
@@ -117,7 +117,7 @@ type Snapshot struct {
 	Metrics      []*metric.Sample
 	Invalid      rentalapi.Invalid
 	Data         Data
-	Token        rentalapi.Fingerprint // with which it was fetched
+	Token        rentalapi.Fingerprint // token with which it was fetched
 	MinInterval  time.Duration         // minimum time until the next fetch; 0: none
 	MadeAt       time.Time             // when the provider made it, by the local clock; when it was received if its age is not known
 	MadeAtLatest time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
@@ -132,7 +132,7 @@ const maxPlausibleAge = 365 * 24 * time.Hour
 
 // newSnapshot returns the snapshot of a response. Its age is the header Age.
 func newSnapshot(r rentalapi.Response) Snapshot {
-	s := Snapshot{Token: r.Token, MadeAt: r.Received.Round(0)} // by the wall clock: the monotonic one stands still while a machine is suspended
+	s := Snapshot{Token: r.Token, MadeAt: r.Received.Round(0)} // wall clock: the monotonic one stands still while a machine is suspended
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
 		s.MadeAt, s.MadeAtLatest = s.MadeAt.Add(-*r.Age), r.Received.Add(-*r.Age)
 	}

@@ -37,9 +37,9 @@ func (a *address) Decode(value any) string {
 	if !isList {
 		list = []any{value}
 	}
-	for _, one := range list {
-		text, ok := one.(string)
-		if !ok && one != nil {
+	for _, element := range list {
+		text, ok := element.(string)
+		if !ok && element != nil {
 			return "not an address or an array of addresses"
 		}
 		*a = cmp.Or(*a, address(text))
@@ -118,14 +118,14 @@ type ServerData struct {
 
 func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *count }], s *Snapshot) {
 	byStatus, d := map[state]float64{"active": 0, "suspended": 0}, &ServerData{renewals: map[time.Time]micros{}}
-	for _, one := range page.Items {
-		addServer(b, one)
-		byStatus[one.Status]++
-		if strings.EqualFold(string(one.Status), "active") {
-			d.active = append(d.active, one)
+	for _, i := range page.Items {
+		addServer(b, i)
+		byStatus[i.Status]++
+		if strings.EqualFold(string(i.Status), "active") {
+			d.active = append(d.active, i)
 		}
 		s.items = append(s.items, item{
-			id: itemID{one.ID}, labels: []string{one.ID}, keys: [][2]string{{"server", one.ID}, {"hostname", one.Hostname}}, state: one.Status, price: one.Price.Monthly.USD,
+			id: itemID{i.ID}, labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}}, state: i.Status, price: i.Price.Monthly.USD,
 		})
 	}
 	switch claimed := page.Meta.Active; {

@@ -157,7 +157,7 @@ func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[s
 		case status != "paid": // only their number is exported
 			l.Query.Set("limit", "1")
 		}
-		for more := true; more; more = isOpen(status) && !w.done() {
+		for w.pages == 0 || isOpen(status) && !w.done() {
 			items, err := w.next(ctx, f, l)
 			if err != nil {
 				return nil, invalid, err

@@ -62,7 +62,7 @@ func transactions() Resource {
 type ledger struct {
 	walk[transaction]
 	sums   sums
-	months map[time.Time]sums // by the first day of a month: the one before the first page was read, that month, and the next one
+	months map[time.Time]sums // sums by the first day of a month: the one before the first page was read, that month, and the next one
 }
 
 // sums are by type.
@@ -82,7 +82,7 @@ func (s sums) add(kind string, usd micros) {
 // TransactionData are the sums of an account's transactions.
 type TransactionData struct {
 	types  []string
-	months map[time.Time]sums // by the first day (UTC); transactions of other months are left out
+	months map[time.Time]sums // sums by the first day (UTC) of a month; other months are left out
 }
 
 // get reads all pages. A fetch that fails goes on with the page that failed.
@@ -93,7 +93,7 @@ func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 			sums: sums{"topup": {}, "bonus": {}}, // documented, so always exported
 		}
 	}
-	for more := true; more; more = !l.done() {
+	for !l.done() {
 		entries, err := l.next(ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries})
 		if err != nil {
 			return Snapshot{}, err

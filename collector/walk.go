@@ -17,13 +17,13 @@ const maxPageFailures = 5
 // is read was there at one moment; if so many are new that this fails, the walk does.
 type walk[T any] struct {
 	id            func(*T) string
-	token         rentalapi.Fingerprint // of all pages; that of the first one if it is not set
+	token         rentalapi.Fingerprint // token of all pages; that of the first one if it is not set
 	first, newest rentalapi.Page[T, rentalapi.PageMeta]
-	seen          map[string]bool // by id
+	seen          map[string]bool // ids that were read
 	withoutID     int
 	invalid       rentalapi.Invalid
 	pages         int
-	failures      int // of the next page, in a row; maxPageFailures if it cannot be combined with those before
+	failures      int // failures of the next page in a row; maxPageFailures if it cannot be combined with those before
 }
 
 // next reads the next page, and returns the items that no earlier page had.
@@ -67,7 +67,9 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 }
 
 // done returns whether all pages were read.
-func (w *walk[T]) done() bool { return count(w.pages) >= w.newest.Meta.Pages || w.newest.Count == 0 }
+func (w *walk[T]) done() bool {
+	return w.pages > 0 && (count(w.pages) >= w.newest.Meta.Pages || w.newest.Count == 0)
+}
 
 // getPage fetches a page of a list. All but the first one of a fetch wait for OnPage.
 func getPage[T any](ctx context.Context, f *Fetcher, l rentalapi.List, page int) (p rentalapi.Page[T, rentalapi.PageMeta], err error) {

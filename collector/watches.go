@@ -33,11 +33,11 @@ var watchChanges = &changeKind{
 // first step.
 type Watched struct {
 	Watch
-	Unmet  []Unmet // by the last data that had a plan
-	Events []Event // of the last step
+	Unmet  []Unmet // values that no plan had in the last data with a plan
+	Events []Event // events of the last step
 
 	matches []*plan // those that match now
-	changes Changes // of all plans: one that matches in stock is in stock, and its restocks are the hits
+	changes Changes // changes of all plans: one that matches in stock is in stock, and its restocks are the hits
 }
 
 // Same returns whether the watch is configured like another one.

@@ -24,7 +24,7 @@ type (
 	longitude  float64           // degrees
 	timestamp  float64           // Unix seconds, from 1970 on; a date without a time is its midnight in UTC
 	state      string            // never empty or blank
-	locationID string            // in lower case, so that what belongs to one location has one label
+	locationID string            // lower case, so that what belongs to one location has one label
 	link       string            // address of a page that people may be sent to
 )
 

@@ -51,9 +51,9 @@ func writePast(w io.Writer, end time.Time, length time.Duration) error {
 type moment struct {
 	*simulator.Simulator
 	now     time.Time
-	changes map[string]collector.Changes // by token and resource
+	changes map[string]collector.Changes // changes by token and resource
 	watches []collector.Watched
-	token   string // of the present request
+	token   string // token of the present request
 }
 
 // Get implements rentalapi.Getter.
@@ -63,7 +63,7 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 
 // metrics fetches everything, and returns all metrics.
 func (m *moment) metrics() (metrics []*metric.Sample, err error) {
-	var known []collector.Known // of the public data, and then of each account
+	var known []collector.Known // what is known of the public data, and then of each account
 	accounts := demo.Accounts()
 	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(accounts))...) {
 		of := collector.Known{Account: accounts[m.token]}

@@ -17,10 +17,10 @@ const Namespace = "server_rental_"
 
 // Definition is one metric family. It does not change once made.
 type Definition struct {
-	Name   string   // with Namespace
+	Name   string   // name with Namespace
 	Help   string   // what it shows, in a sentence or two; ends with a full stop
 	Type   string   // gauge, counter or histogram
-	Labels []string // in the order in which values are given
+	Labels []string // label names in the order in which values are given
 }
 
 // Gauge defines a gauge; name is given without Namespace.

@@ -141,7 +141,7 @@ func (a *activity) incident(w *World, now time.Time) {
 
 // component is one component of a location in the status.
 type component struct {
-	states Object // of all components of the location, by name
+	states Object // states of all components of the location, by name
 	name   string
 }
 

@@ -14,7 +14,7 @@ import (
 type Past struct {
 	start, end time.Time
 	rand       *rand.Rand
-	changes    []change          // by time, without those that were applied
+	changes    []change          // those that were not applied yet, by time
 	accounts   map[string]string // names by token
 }
 

@@ -26,7 +26,7 @@ type World struct {
 	// Status gets an updated_at in the same way, rounded to 30 seconds, unless it
 	// contains one.
 	Status   Object
-	Accounts map[string]*Account // by API token
+	Accounts map[string]*Account // accounts by API token
 	// SoldOutAt has where a plan that is in stock is sold out, by the ids of plan and location.
 	SoldOutAt map[[2]string]bool
 	// Failing has the HTTP status with which endpoints respond, by path ("/plans"), if that is
@@ -126,7 +126,7 @@ var catalogJSON []byte
 // catalog is the provider's data that all customers see, and what an example account saved.
 type catalog struct {
 	Plans, Locations, OS []Object
-	Configurations       []Object // without ids, names, times and stock
+	Configurations       []Object // configurations without ids, names, times and stock
 }
 
 // newCatalog returns a catalog that the caller may change.

@@ -17,7 +17,7 @@ import (
 // Exposition is a parsed page of metrics.
 type Exposition struct {
 	Families map[string]Family
-	Values   map[string]float64 // by series as written by [Series]; of a histogram its count, of a summary its sum
+	Values   map[string]float64 // values by series as written by [Series]; of a histogram its count, of a summary its sum
 }
 
 // Family is what a page exposes of one metric family.

@@ -34,10 +34,10 @@ type Fault struct {
 	Times int    // maximum number of requests; 0 is no maximum
 
 	Kind   Kind
-	Status int           // of Respond; 0 is the status of the correct response
+	Status int           // status of Respond; 0 is the status of the correct response
 	Header http.Header   // added to every response, replaces headers of the same name
-	Body   []byte        // of Respond; nil is the documented error body for a Status of 400 and above, otherwise the correct body
-	Delay  time.Duration // of Delay
+	Body   []byte        // body of Respond; nil is the documented error body for a Status of 400 and above, otherwise the correct body
+	Delay  time.Duration // duration of Delay
 
 	// Handler responds instead, if it is not nil.
 	Handler http.HandlerFunc

@@ -2,6 +2,8 @@ package collector
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -343,42 +345,38 @@ func eventTexts(events []Event) []string {
 	return texts
 }
 
-// TestEvents changes the provider's data between two responses: there are events after the
-// change only.
+// TestEvents tells the simulated provider what happens between two responses: there are events after
+// that only.
 func TestEvents(t *testing.T) {
-	account := func(w *simulator.World) *simulator.Account { return w.Accounts[simtest.MainToken] }
+	const plan = "plan=xeon-e-2236 name=Xeon E-2236"
 	for _, c := range []struct {
-		resource string
-		change   func(w *simulator.World)
-		want     []string
+		resource, command string
+		want              []string
 	}{
-		{"plans", func(w *simulator.World) { w.SetStock("epyc-9654", "fra", true) }, []string{"plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"}},
-		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], false, "availability", "in_stock") }, []string{"plan sold out: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
-		{"plans", func(w *simulator.World) { simulator.Put(w.Plans[0], 50.5, "price", "monthly", "usd") }, []string{"plan price changed: plan=xeon-e-2236 name=Xeon E-2236 before=59.9 after=50.5"}},
-		{"plans", func(w *simulator.World) { w.Plans = w.Plans[1:] }, []string{"plan removed: plan=xeon-e-2236 name=Xeon E-2236 usd_per_month=59.9"}},
-		{"plans", func(w *simulator.World) {
-			w.Plans = append(w.Plans, simulator.Object{"id": "new", "name": "New", "availability": simulator.Object{"in_stock": true}})
-		}, []string{"plan added: plan=new name=New usd_per_month="}},
-		{"status", func(w *simulator.World) {
-			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
-		}, []string{"component state changed: location=fra component=network before=operational after=degraded"}},
-		{"configurations", func(w *simulator.World) { account(w).Configurations[0]["in_stock"] = false }, []string{"configuration sold out: configuration=cfg_1 plan=ryzen-9-9950x location=fra"}},
-		{"configurations", func(w *simulator.World) { account(w).Configurations[1]["in_stock"] = true }, []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
-		{"servers", func(w *simulator.World) {
-			account(w).Servers = append(account(w).Servers, simulator.Object{"id": "srv_3", "status": "active", "ipv4": "192.0.2.3"})
-		}, []string{"server added: server=srv_3 hostname="}},
-		{"servers", func(w *simulator.World) { account(w).Servers[0]["status"] = "suspended" }, []string{"server status changed: server=srv_1 hostname=one before=active after=suspended"}},
-		{"topups", func(w *simulator.World) { account(w).Topups[0]["status"] = "paid" }, []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=paid"}},
-		{"topups", func(w *simulator.World) {
-			account(w).Topups = append([]simulator.Object{oneTopup("tu_2", "pending")}, account(w).Topups...)
-		}, []string{}},
+		{"plans", "/stock?plan=epyc-9654&location=fra&in_stock=true", []string{"plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"}},
+		{"plans", "/stock?plan=xeon-e-2236&in_stock=false", []string{"plan sold out: " + plan + " usd_per_month=59.9"}},
+		{"plans", "/plan?plan=xeon-e-2236&usd=50.5", []string{"plan price changed: " + plan + " before=59.9 after=50.5"}},
+		{"plans", "/plan?plan=xeon-e-2236&listed=false", []string{"plan removed: " + plan + " usd_per_month=59.9"}},
+		{"plans", "/plan?plan=new&usd=7", []string{"plan added: plan=new name=Xeon E-2236 usd_per_month=7"}},
+		{"status", "/component?location=fra&component=network&state=degraded", []string{"component state changed: location=fra component=network before=operational after=degraded"}},
+		{"configurations", "/stock?plan=xeon-e-2236&location=fra&in_stock=false", []string{"configuration sold out: configuration=cfg_1 plan=xeon-e-2236 location=fra"}},
+		{"configurations", "/stock?plan=epyc-9654&location=nyc&in_stock=true", []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
+		{"servers", "/server?server=srv_3&account=main", []string{"server added: server=srv_3 hostname=node-1.srv_3.example"}},
+		{"servers", "/server?server=srv_1&status=suspended", []string{"server status changed: server=srv_1 hostname=one before=active after=suspended"}},
+		{"ssh_keys", "/ssh-key?account=main&ssh_key=new", []string{"ssh key added: ssh_key=new name=laptop"}},
+		{"ssh_keys", "/ssh-key?account=main&ssh_key=key_1&listed=false", []string{"ssh key removed: ssh_key=key_1 name=laptop"}},
+		{"topups", "/topup?account=main&status=paid", []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=paid"}},
+		{"topups", "/topup?account=main&status=failed", []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=failed"}},
+		{"topups", "/topup?account=main&status=pending", []string{}},
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			f := newFetchTest(t, Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Name == c.resource })])
+			f.account.Account = simulator.Object{"name": "main", "balance": simulator.Object{"usd": 0.0}}
 			f.account.Servers = []simulator.Object{{"id": "srv_1", "hostname": "one", "status": "active"}, {"id": "srv_2", "hostname": "two", "status": "active"}}
 			f.account.Topups = append([]simulator.Object{oneTopup("tu_1", "pending")}, simulator.Topups(200, today)...)
+			f.account.SSHKeys = []simulator.Object{{"id": "key_1", "name": "laptop", "type": "ssh-ed25519", "fingerprint": "a"}}
 			f.account.Configurations = []simulator.Object{
-				{"id": "cfg_1", "plan": "ryzen-9-9950x", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
+				{"id": "cfg_1", "plan": "xeon-e-2236", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
 			}
 			fetch := func() []string {
 				f.mustFetch()
@@ -386,8 +384,10 @@ func TestEvents(t *testing.T) {
 			}
 			simtest.AssertEqual(t, "first sight", fetch(), []string{})
 			simtest.AssertEqual(t, "no change", fetch(), []string{})
-			f.Change(c.change)
-			simtest.AssertEqual(t, "change", fetch(), c.want)
+			response := httptest.NewRecorder()
+			simulator.Control(f.Simulator).ServeHTTP(response, httptest.NewRequest(http.MethodPost, c.command, nil))
+			simtest.AssertEqual(t, c.command, response.Body.String(), "done\n")
+			simtest.AssertEqual(t, "events of "+c.command, fetch(), c.want)
 			simtest.AssertEqual(t, "afterwards", fetch(), []string{})
 		})
 	}

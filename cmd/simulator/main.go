@@ -22,15 +22,20 @@ import (
 
 const help = `Simulates the rental API.
 
-"serve", the default, serves it. It can be told what happens:
+"serve", the default, serves it. It can be told what happens, such as
 
-    curl -d plan=epyc-9654 -d in_stock=true http://127.0.0.1:10173/stock
-    curl -d plan=epyc-7443p -d location=fra -d in_stock=false http://127.0.0.1:10173/stock
-    curl -d account=main http://127.0.0.1:10173/payment
-    curl -d server=ID -d status=suspended http://127.0.0.1:10173/server
-    curl -d path=/status -d status=503 http://127.0.0.1:10173/failure
+    curl -d plan=epyc-9654 -d location=fra -d in_stock=true http://127.0.0.1:10173/stock
 
-A payment is that of the newest open top-up. A failure lasts until its status is 200.
+The paths and their parameters, of which those in brackets can be left out:
+
+    /stock      plan in_stock [location]             the stock of a plan, and of its saved configurations
+    /plan       plan [usd] [listed=false]            its price; adds an unknown plan, or removes one
+    /server     server [status] [usd] [listed=false] [account]
+                                                     adds an unknown server to the account, or removes one
+    /ssh-key    account ssh_key [fingerprint] [listed=false]
+    /topup      account status                       of the newest open top-up; pending adds one
+    /component  location component state
+    /failure    path status                          lasts until the status is 200
 
 "history" writes the metrics that Prometheus would have stored of --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last samples are at --end, and a demo that is started then continues the data. "webhook" prints the notifications of an Alertmanager.`
 

@@ -10,13 +10,13 @@ var derivedSet metric.Set
 
 var (
 	accountFunded = derivedSet.Gauge("account_funded_until_timestamp_seconds",
-		"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.", "account")
+		"Day of the first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT; ten years ahead if it can pay all. Absent without a billed server whose price and renewal are known.", "account")
 	accountDue = derivedSet.Gauge("account_renewals_due_usd",
-		"Cost of the renewals until the end of the day (UTC) that many days ahead, excluding VAT, if each billed server renews monthly at its present price; an overdue renewal counts once. 0 without such servers.", "account", "days")
+		"Cost in US dollars, excluding VAT, of the renewals until the end of the day (UTC) that many days ahead; an overdue renewal counts once. 0 without a billed server whose price and renewal are known.", "account", "days")
 	transactionsMonthCredit = derivedSet.Gauge("transactions_month_credit_usd",
-		"Sum of the positive transactions of the account in a calendar month (UTC) by type, in US dollars; month is current or previous.", "account", "type", "month")
+		"Sum of the positive transactions of the account in the current or previous calendar month (UTC) by type, in US dollars.", "account", "type", "month")
 	transactionsMonthDebit = derivedSet.Gauge("transactions_month_debit_usd",
-		"Sum of the negative transactions of the account in a calendar month (UTC) by type, in US dollars as a positive number; month is current or previous.", "account", "type", "month")
+		"Sum of the negative transactions of the account in the current or previous calendar month (UTC) by type, in US dollars as a positive number.", "account", "type", "month")
 )
 
 // DerivedDefinitions lists the metrics that follow from the data of an account and the time.

@@ -58,7 +58,7 @@ var (
 	serverPrice           = serverSet.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "account", "server")
 	serverRenews          = serverSet.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "account", "server")
 	serverCreated         = serverSet.Gauge("server_created_timestamp_seconds", "When a server was created.", "account", "server")
-	serverLastPriceChange = serverSet.Gauge("server_last_price_change_timestamp_seconds", "When the exporter last saw the price of a server change; absent until then.", "account", "server")
+	serverLastPriceChange = serverSet.Gauge("server_last_price_change_timestamp_seconds", "When the exporter last saw the price of a server in US dollars change; absent until then.", "account", "server")
 	serverPreviousPrice   = serverSet.Gauge("server_previous_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT, before it last changed; absent until then.", "account", "server")
 	serversLastAdded      = serverSet.Gauge("servers_last_added_timestamp_seconds", "When the exporter last saw a billed server come; absent until then.", "account")
 	serversLastRemoved    = serverSet.Gauge("servers_last_removed_timestamp_seconds", "When the exporter last saw a billed server go: missing from two responses in a row, or not billed any more; absent until then.", "account")

@@ -35,8 +35,8 @@ var transactionSet metric.Set
 
 var (
 	transactionsByType = transactionSet.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
-	transactionsCredit = transactionSet.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type.", "account", "type")
-	transactionsDebit  = transactionSet.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number.", "account", "type")
+	transactionsCredit = transactionSet.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type, in US dollars.", "account", "type")
+	transactionsDebit  = transactionSet.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, in US dollars as a positive number.", "account", "type")
 )
 
 const (

@@ -18,6 +18,7 @@ type Changes struct {
 	Missing []Component      // components that the last response lacks, although they were there within the last hour
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
+	kept    int                   // bytes that the records of items take which are not listed
 	token   rentalapi.Fingerprint // token of the last response
 	known   bool                  // whether all items before the next response are known: others are added then
 	records map[itemID]record
@@ -100,10 +101,11 @@ type tally struct {
 }
 
 // An item that is not listed is remembered for rememberFor, while there are fewer than
-// maxRemembered.
+// maxRemembered, and those that are not listed have at most maxKept bytes of text.
 const (
 	rememberFor   = time.Hour
 	maxRemembered = 2 * maxItems
+	maxKept       = 4 << 20
 )
 
 // Step returns the changes up to a snapshot of a resource that is shown from now on. Earlier
@@ -213,7 +215,10 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 		c.setLast(kind, &r.state, nil, now)
 	}
 	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
-	if isOld && isLongGone || len(c.records) >= maxRemembered {
+	for _, key := range r.keys {
+		c.kept += len(key[1])
+	}
+	if isOld && isLongGone || len(c.records) >= maxRemembered || c.kept > maxKept {
 		return
 	}
 	c.records[r.id] = r

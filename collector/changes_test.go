@@ -175,6 +175,18 @@ func TestChangesForgets(t *testing.T) {
 	watched.changes.records = many
 	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
 	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxRemembered, maxRemembered})
+
+	c := catalog{}
+	for i := range 5_000 {
+		plan := inStock(fmt.Sprint("plan ", i))
+		plan["name"] = strings.Repeat("n", 2_000)
+		c = append(c, plan)
+	}
+	changes = Changes{}.Step(&resource, "", plansOf(t, c, today), today)
+	changes = changes.Step(&resource, "", plansOf(t, nil, today), today)
+	if n := len(changes.records); n*2_000 > maxKept || n < 1_000 {
+		t.Errorf("got %d plans that are remembered, want those whose texts have at most %d bytes", n, maxKept)
+	}
 }
 
 // TestChangesOfAnotherToken has another token, whose items may be those of another provider

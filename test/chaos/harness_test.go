@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -212,10 +213,8 @@ var resourceOf = func() map[string]string {
 			owners[d.Name] = r.Name
 		}
 	}
-	for _, name := range []string{"restocks_total", "sellouts_total", "last_restock_timestamp_seconds", "last_sellout_timestamp_seconds"} {
-		delete(owners, "server_rental_plan_"+name)
-		delete(owners, "server_rental_configuration_"+name)
-	}
+	ofChanges := regexp.MustCompile("_total$|_last_(restock|sellout|added|removed|price_change|failed)_|_keys_changed_|plan_(added|removed)_|_previous_price_")
+	maps.DeleteFunc(owners, func(name, _ string) bool { return ofChanges.MatchString(name) })
 	return owners
 }()
 

@@ -104,8 +104,8 @@ func (a *API) Close() {
 
 // ConfigFile writes a configuration of the exporter into dir, with a token file
 // for each account, and returns its path. The tokens are given by account name;
-// more is appended YAML.
-func (a *API) ConfigFile(dir string, tokens map[string]string, more string) string {
+// settings is appended YAML.
+func (a *API) ConfigFile(dir string, tokens map[string]string, settings string) string {
 	a.t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "api: {base_url: %q, %s}\n", a.URL, a.Settings)
@@ -116,7 +116,7 @@ func (a *API) ConfigFile(dir string, tokens map[string]string, more string) stri
 		WriteFile(a.t, filepath.Join(dir, name+".token"), tokens[name]+"\n")
 		fmt.Fprintf(&b, "  - {name: %s, token_file: %s.token}\n", name, name)
 	}
-	return WriteFile(a.t, filepath.Join(dir, "rental.yml"), b.String()+more)
+	return WriteFile(a.t, filepath.Join(dir, "rental.yml"), b.String()+settings)
 }
 
 // Request is one received request, with or without a response.

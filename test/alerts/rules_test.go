@@ -1,6 +1,7 @@
 package alerts_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -22,17 +23,13 @@ type file struct {
 type rule struct {
 	Record, Alert string
 	Expr          string
+	For           string
 	KeepFiringFor string `yaml:"keep_firing_for"`
 	Labels        map[string]string
 	Annotations   map[string]string
 }
 
-func (r rule) String() string {
-	if r.Alert != "" {
-		return r.Alert + " (" + r.Labels["severity"] + ")"
-	}
-	return r.Record
-}
+func (r rule) String() string { return cmp.Or(r.Alert, r.Record) }
 
 // rules returns the rules of a file in the order of their evaluation.
 func (f file) rules() []rule {
@@ -57,15 +54,18 @@ func files(t *testing.T, pattern string) (all []file) {
 	return all
 }
 
-// alerts returns every alert of every file by name; several have one name and different
-// severities.
-func alerts(t *testing.T) map[string][]rule {
+// alerts returns every alert of every file by name. No two have one name: Alertmanager could hide
+// one behind the other.
+func alerts(t *testing.T) map[string]rule {
 	t.Helper()
-	all := map[string][]rule{}
+	all := map[string]rule{}
 	for _, f := range ruleFiles(t) {
 		for _, r := range f.rules() {
+			if all[r.Alert].Alert != "" {
+				t.Errorf("%s: two alerts of this name", r.Alert)
+			}
 			if r.Alert != "" {
-				all[r.Alert] = append(all[r.Alert], r)
+				all[r.Alert] = r
 			}
 		}
 	}

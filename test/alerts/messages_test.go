@@ -18,68 +18,59 @@ import (
 
 // group is what Alertmanager tells a receiver. Names of fields are those of its JSON.
 type group struct {
-	Status            string            `json:"status"`
-	Alerts            []alert           `json:"alerts"`
-	TruncatedAlerts   int               `json:"truncatedAlerts"`
-	CommonLabels      map[string]string `json:"commonLabels"`
-	CommonAnnotations map[string]string `json:"commonAnnotations"`
+	Status          string  `json:"status"`
+	Alerts          []alert `json:"alerts"`
+	TruncatedAlerts int     `json:"truncatedAlerts"`
 }
 
 type alert struct {
 	Status      string            `json:"status"`
-	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }
 
-// newGroup returns alerts of one name that differ by a label.
-func newGroup(status, name, label string, values []string, description, link string) group {
-	g := group{
-		Status: status, CommonLabels: map[string]string{"alertname": name, "severity": "warning"},
-		CommonAnnotations: map[string]string{"summary": "Summary of the alert.", "runbook_url": runbooks + strings.ToLower(name)},
+// newGroup returns n alerts.
+func newGroup(n int, summary, link string) group {
+	annotations := map[string]string{"summary": summary}
+	if link != "" {
+		annotations["link"] = link
 	}
-	for _, value := range values {
-		a := alert{status, maps.Clone(g.CommonLabels), maps.Clone(g.CommonAnnotations)}
-		a.Labels[label] = value
-		a.Annotations["description"] = fmt.Sprintf(description, value)
-		if link != "" {
-			a.Annotations["link"] = link + value
-		}
-		g.Alerts = append(g.Alerts, a)
-	}
-	return g
+	return group{Status: "firing", Alerts: slices.Repeat([]alert{{"firing", annotations}}, n)}
 }
 
-// TestMessages compares with a golden file what the templates of the example's receivers make of a
-// hit, fifty plans, two collectors, and an exporter that is down and up again. Receivers that have
-// the same template share its messages. A receiver works alone, so that it includes no template.
+// limits are the longest messages that services take, in characters.
+var limits = map[string]int{"phone": 4096, "telegram": 4096, "discord": 2000, "pushover": 1024}
+
+// TestMessages compares with a golden file what each receiver makes of a restock, two servers and a
+// hundred top-ups, whose texts are as long as can be expected. No message is longer than its
+// service takes.
 func TestMessages(t *testing.T) {
 	amtool := repo.Program(t, "amtool")
 	groups := map[string]group{
-		"hit": newGroup("firing", "ServerRentalWatchHit", "plan", []string{"epyc-9654"},
-			"Plan %s hit watch cheap. The price excludes VAT.", "https://rental.example/order?a=b&plan="),
-		"many": newGroup("firing", "ServerRentalPlanBackInStock", "plan", slices.Repeat([]string{"one"}, 50),
-			"Plan %s is back in stock.", "https://rental.example/"),
-		"collectors": newGroup("firing", "ServerRentalCollectorFailing", "collector", []string{"account", "servers"},
-			"Collector %s of main's account fails.", ""),
-		"suspended": newGroup("firing", "ServerRentalServerSuspended", "account", []string{"main"},
-			"A server of account %s is suspended.", ""),
-		"resolved": newGroup("resolved", "ServerRentalExporterDown", "severity", []string{"critical"},
-			"No exporter responds: this is %s.", ""),
+		"one":     newGroup(1, "Plan epyc-9654 in fra is back in stock, 899.00 USD.", "https://rental.example/order?configuration=cfg_1"),
+		"two":     newGroup(2, "Component network in fra is not operational: outage.", ""),
+		"hundred": newGroup(100, strings.Repeat("s", 139)+".", "https://rental.example/"+strings.Repeat("l", 317)),
 	}
-	texts := templates(t)
-	texts[`{{ template "server_rental.html" . }}`] = "templates/server_rental.tmpl"
 	var golden strings.Builder
-	byPlace := func(a, b string) int { return strings.Compare(texts[a], texts[b]) }
-	for _, text := range slices.SortedFunc(maps.Keys(texts), byPlace) {
+	texts := templates(t)
+	for _, place := range slices.Sorted(maps.Keys(texts)) {
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
 			render := renderAlertmanager
-			if texts[text] == "ntfy webhook_configs url" {
+			if strings.HasPrefix(place, "phone ") {
 				render = renderNtfy
 			}
-			message := strings.TrimSpace(render(t, amtool, text, groups[name]))
-			lines := strings.Split(message, "\n") // services limit the number of characters
-			fmt.Fprintf(&golden, "### %s: %s: %d characters, %d lines\n", texts[text], name, utf8.RuneCountInString(message), len(lines))
-			golden.WriteString(strings.Join(lines[:min(len(lines), 14)], "\n") + "\n\n")
+			message := strings.TrimSpace(render(t, amtool, texts[place], groups[name]))
+			receiver, _, _ := strings.Cut(place, " ")
+			if limit := limits[receiver]; limit > 0 {
+				atMost(t, place+": "+name+": characters", utf8.RuneCountInString(message), limit)
+			}
+			lines := strings.Split(message, "\n")
+			fmt.Fprintf(&golden, "### %s: %s: %d characters, %d lines\n", place, name, utf8.RuneCountInString(message), len(lines))
+			if name == "hundred" {
+				lines = lines[len(lines)-1:]
+			}
+			if !strings.HasSuffix(lines[0], "l") {
+				golden.WriteString(strings.Join(lines, "\n") + "\n\n")
+			}
 		}
 	}
 	simtest.Golden(t, repo.Path(t, "test/alerts/testdata/messages.txt"), golden.String())
@@ -89,31 +80,27 @@ func TestMessages(t *testing.T) {
 func renderAlertmanager(t *testing.T, amtool, text string, g group) string {
 	t.Helper()
 	data := simtest.WriteFile(t, filepath.Join(t.TempDir(), "data.json"), string(simtest.Encode(t, g)))
-	glob := repo.Path(t, "alerts/templates/*.tmpl")
-	args := []string{"template", "render", "--template.glob=" + glob, "--template.data=" + data, "--template.text=" + text}
-	if strings.Contains(text, "html") {
-		args = append(args, "--template.type=html")
-	}
-	out, err := exec.Command(amtool, args...).CombinedOutput()
+	none := simtest.WriteFile(t, filepath.Join(t.TempDir(), "none.tmpl"), "")
+	out, err := exec.Command(amtool, "template", "render", "--template.glob="+none, "--template.data="+data, "--template.text="+text).CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v", text, err)
+		t.Errorf("%s: %v\n%s", text, err, out)
 	}
 	return string(out)
 }
 
-// renderNtfy returns what ntfy makes of the first ten alerts of a group, with the templates of the
-// title and the message in its address.
+// renderNtfy returns what ntfy makes of the alerts that Alertmanager sends of a group.
 func renderNtfy(t *testing.T, _, address string, g group) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(g.Alerts) > 10 { // max_alerts
-		g.TruncatedAlerts, g.Alerts = len(g.Alerts)-10, g.Alerts[:10]
+	const maxAlerts = 8
+	if len(g.Alerts) > maxAlerts {
+		g.TruncatedAlerts, g.Alerts = len(g.Alerts)-maxAlerts, g.Alerts[:maxAlerts]
 	}
 	var message strings.Builder
-	parsed, err := template.New("").Parse(u.Query().Get("t") + "\n" + u.Query().Get("m"))
+	parsed, err := template.New("").Parse(u.Query().Get("m"))
 	if err == nil {
 		err = parsed.Execute(&message, simtest.Decode(t, simtest.Encode(t, g)))
 	}
@@ -123,7 +110,7 @@ func renderNtfy(t *testing.T, _, address string, g group) string {
 	return message.String()
 }
 
-// templates returns the templates of all receivers, with the first place that has each.
+// templates returns the templates of all receivers by the place that has each.
 func templates(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -131,7 +118,7 @@ func templates(t *testing.T) map[string]string {
 	find = func(where string, value any) {
 		switch value := value.(type) {
 		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(value)) {
+			for key := range value {
 				find(where+" "+key, value[key])
 			}
 		case []any:
@@ -139,16 +126,12 @@ func templates(t *testing.T) map[string]string {
 				find(where, item)
 			}
 		case string:
-			isTemplate := strings.Contains(value, "{{") || strings.Contains(value, "tpl=1")
-			if _, known := found[value]; !known && isTemplate {
-				found[value] = where
-			}
-			if strings.Contains(value, "{{ template ") {
-				t.Errorf("%s: needs a template", where)
+			if strings.Contains(value, "{{") || strings.Contains(value, "tpl=1") {
+				found[where] = value
 			}
 		}
 	}
-	for _, file := range []string{"alertmanager.example.yml", "alertmanager-0.34.example.yml"} {
+	for _, file := range []string{"alertmanager.yml", "receivers.example.yml"} {
 		var config struct{ Receivers []map[string]any }
 		repo.ReadYAML(t, repo.Path(t, "alerts/"+file), &config)
 		for _, r := range config.Receivers {
@@ -158,4 +141,29 @@ func templates(t *testing.T) map[string]string {
 		}
 	}
 	return found
+}
+
+// TestReceivers puts each example in the place of the phone and checks the configuration, with the
+// versions of Alertmanager that have such a receiver.
+func TestReceivers(t *testing.T) {
+	amtool := repo.Program(t, "amtool")
+	var config, examples map[string]any
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.yml"), &config)
+	repo.ReadYAML(t, repo.Path(t, "alerts/receivers.example.yml"), &examples)
+	version, err := exec.Command(amtool, "--version").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	isOld := strings.HasPrefix(string(version), "amtool, version 0.25.")
+	lines := strings.Split(repo.Read(t, "alerts/receivers.example.yml"), "\n\n")
+	for i, example := range examples["receivers"].([]any) {
+		r := example.(map[string]any)
+		atMost(t, r["name"].(string)+": lines", strings.Count(lines[i][strings.Index(lines[i], "  - name:"):], "\n")+1, 12)
+		if isOld && slices.Contains([]any{"teams", "mattermost", "gotify"}, r["name"]) {
+			continue
+		}
+		r["name"] = "phone"
+		config["receivers"] = []any{map[string]any{"name": "nobody"}, r}
+		run(t, amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config))))
+	}
 }

@@ -24,7 +24,7 @@ dpkg-deb --fsys-tarfile $dir/*_arm64.deb | tar -xO ./usr/bin/server_rental_expor
 step "contents of the rpm"
 contents=$(
   for file in docs/*.md alerts/README.md; do echo "/usr/share/doc/server-rental-exporter/$file"; done
-  for file in example.yml alertmanager.example.yml alertmanager-0.34.example.yml templates/server_rental.tmpl; do
+  for file in example.yml alertmanager.yml receivers.example.yml; do
     echo "/usr/share/doc/server-rental-exporter/examples/$file"
   done
   for file in alerts/*.rules.yml; do echo "/usr/share/server_rental_exporter/rules/${file##*/}"; done

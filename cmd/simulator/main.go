@@ -6,13 +6,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
+	"text/template"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -37,7 +36,7 @@ The paths and their parameters, of which those in brackets can be left out:
     /component  location component state
     /failure    path status                          lasts until the status is 200
 
-"history" writes the metrics that Prometheus would have stored of --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last samples are at --end, and a demo that is started then continues the data. "webhook" prints the notifications of an Alertmanager.`
+"history" writes the metrics that Prometheus would have stored of --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last samples are at --end, and a demo that is started then continues the data. "webhook" prints the messages that an Alertmanager sends to ntfy.`
 
 func main() {
 	app := kingpin.New("simulator", help)
@@ -90,29 +89,26 @@ func historyCommand(app *kingpin.Application) {
 }
 
 func webhookCommand(app *kingpin.Application) {
-	c := app.Command("webhook", "Print the notifications that an Alertmanager sends to a webhook, one alert a line.")
+	c := app.Command("webhook", "Print the messages that an Alertmanager sends to ntfy.")
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10172").String()
 	c.Action(func(*kingpin.ParseContext) error {
 		return serve(map[string]http.Handler{*address: webhook(os.Stdout)})
 	})
 }
 
-// webhook writes a line for each alert of a notification: its status, what it says, and
-// its link.
+// webhook writes the message that ntfy makes of a notification with the template in its address.
 func webhook(out io.Writer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var notification struct {
-			Alerts []struct {
-				Status      string
-				Annotations struct{ Description, Link string }
-			}
+		message, err := template.New("").Parse(r.URL.Query().Get("m"))
+		var notification any
+		if err == nil {
+			err = json.NewDecoder(r.Body).Decode(&notification)
 		}
-		if err := json.NewDecoder(r.Body).Decode(&notification); err != nil {
-			http.Error(w, "not a notification of Alertmanager", http.StatusBadRequest)
-			return
+		if err == nil {
+			err = message.Execute(out, notification)
 		}
-		for _, a := range notification.Alerts {
-			fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintf("%s: %s %s", a.Status, a.Annotations.Description, a.Annotations.Link)))
+		if err != nil {
+			http.Error(w, "not a notification of Alertmanager for ntfy", http.StatusBadRequest)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,13 +77,12 @@ func TestWebhook(t *testing.T) {
 	var out strings.Builder
 	send := func(body string) int {
 		w := httptest.NewRecorder()
-		webhook(&out).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+		r := httptest.NewRequest(http.MethodPost, "/TOPIC?m="+url.QueryEscape("{{range .alerts}}{{.annotations.summary}}\n{{end}}"), strings.NewReader(body))
+		webhook(&out).ServeHTTP(w, r)
 		return w.Code
 	}
 	simtest.AssertEqual(t, "statuses", []int{
-		send(`{"version": "4", "alerts": [{"status": "firing", "annotations": {"description": "Watch gpu: GPU L40S.", "link": "https://rental.example/order?plan=gpu-l40s"}},
-			{"status": "resolved", "annotations": {"description": "The balance is low."}}]}`),
-		send("no JSON"),
+		send(`{"alerts": [{"annotations": {"summary": "Plan p is sold out."}}, {"annotations": {"summary": "Plan q is sold out."}}]}`), send("no JSON"),
 	}, []int{200, 400})
-	simtest.AssertEqual(t, "lines", out.String(), "firing: Watch gpu: GPU L40S. https://rental.example/order?plan=gpu-l40s\nresolved: The balance is low.\n")
+	simtest.AssertEqual(t, "message", out.String(), "Plan p is sold out.\nPlan q is sold out.\n")
 }

@@ -32,6 +32,7 @@ type service struct {
 	Ports       []string
 	Volumes     []string
 	Environment map[string]string
+	Networks    map[string]struct{ Aliases []string }
 	ReadOnly    bool     `yaml:"read_only"`
 	CapDrop     []string `yaml:"cap_drop"`
 	SecurityOpt []string `yaml:"security_opt"`
@@ -90,7 +91,7 @@ func TestFiles(t *testing.T) {
 				if _, named := c.Volumes[from]; named {
 					continue
 				}
-				if from != "./production.example/tokens" { // README.md says how to make it
+				if from != "./production.example/tokens" && from != "./production.example/alertmanager.yml" { // README.md says how to make them
 					assertExists(t, where, from)
 				}
 				if !strings.HasSuffix(rest, ":ro") {
@@ -162,6 +163,14 @@ func TestWiring(t *testing.T) {
 			assertServed(t, services, group.StaticConfigs[0].Targets[0])
 		}
 		simtest.AssertEqual(t, "configuration", services["prometheus"].local("/etc/prometheus/prometheus.yml"), "prometheus.yml")
+		if file == demo { // whose notifications go to the service that has the name of the placeholder
+			notifications := services["notifications"]
+			simtest.AssertEqual(t, "alertmanager.yml", services["alertmanager"].local("/etc/alertmanager/alertmanager.yml"), "../../alerts/alertmanager.yml")
+			placeholder := "http://" + notifications.Networks["default"].Aliases[0] + "/TOPIC"
+			if !strings.Contains(repo.Read(t, "alerts/alertmanager.yml"), "url: "+placeholder) {
+				t.Errorf("alertmanager.yml does not send to %s", placeholder)
+			}
+		}
 		simtest.AssertEqual(t, "rules", services["prometheus"].local(prometheus.RuleFiles[0]), "../../alerts/*.rules.yml")
 
 		grafana := services["grafana"]

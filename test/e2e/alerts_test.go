@@ -7,13 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
@@ -21,199 +23,261 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
-// awaitedPlan is sold out at first, and in no saved configuration, which would have an
-// alert of its own.
-const awaitedPlan = "gpu-l40s"
+// phone stands in for ntfy: it keeps what somebody reads who has subscribed to a topic, and refuses
+// what ntfy refuses.
+type phone struct {
+	*httptest.Server
+	t testing.TB
 
-// TestAlertsArrive runs everything twice: two exporters, two Prometheus servers that
-// scrape both, and a cluster of two Alertmanagers that both notify. It brings a watched
-// plan back in stock, suspends a server, and restarts the exporters: chat and pager must
-// receive one message each and nothing else. Rules and routes are those of the repository;
-// only the receivers are the test's own.
-func TestAlertsArrive(t *testing.T) {
-	t.Parallel()
-	api, tokens := startAPI(t, "main")
-	api.Change(func(w *simulator.World) {
-		a := w.Accounts[tokens["main"]]
-		a.Topups, a.Servers = nil, a.Servers[:1]
-		a.Servers[0]["renews_at"] = "2090-01-31"
-		simulator.Put(a.Account, 5000.0, "balance", "usd")
-	})
-	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+awaitedPlan+"]}]\n")
-	addresses := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
-	startExporters := func() (all []*simtest.Process) {
-		for _, address := range addresses {
-			all = append(all, start(t, address, simtest.Binary(t), "--config.file="+config))
-		}
-		return all
-	}
-	exporters := startExporters()
-	var messages simtest.Buffer
-	hooks := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { writeAlerts(&messages, r) }))
-	t.Cleanup(hooks.Close)
-	alertmanagers := startCluster(t, hooks.URL)
-	replicas := startReplicas(t, addresses, alertmanagers)
-	for _, p := range replicas {
-		p.Eventually("the sold-out plan", func() bool {
-			return p.value(fmt.Sprintf(`count_over_time(server_rental_plan_in_stock{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0
-		})
-	}
-	api.Change(func(w *simulator.World) {
-		setInStock(w, awaitedPlan)
-		w.Accounts[tokens["main"]].Servers[0]["status"] = "suspended"
-	})
-	simtest.Eventually(t, "both messages", func() bool { return strings.Count(messages.String(), "\n") >= 2 })
-	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
-	restarted := time.Now().Unix() - 2 // start times are relative to the kernel's, which is in whole seconds
-	for _, e := range exporters {
-		simtest.AssertEqual(t, "signal", e.Cmd.Process.Signal(syscall.SIGTERM), nil)
-		simtest.AssertEqual(t, "exit status", e.Wait(), 0)
-	}
-	startExporters()
-	for _, p := range replicas {
-		p.Eventually("many evaluations after the restart", func() bool {
-			return p.value(fmt.Sprintf(`count(process_start_time_seconds{job="anything"} >= %d) == 2 and on () vector(time()) > %d`, restarted, restarted+25)) == 2
-		})
-		simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
-	}
-
-	got := slices.Sorted(strings.Lines(messages.String()))
-	simtest.AssertEqual(t, "messages", got, []string{
-		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Plan gpu-l40s hit watch awaited, 1190.00 USD. The price is monthly and excludes VAT. https://rental.example/order?plan=gpu-l40s\n",
-		"pager: ServerRentalServerSuspended: A server is suspended. Server node-1.main.example (srv_d699b788091a39c5) of account main is suspended.\n",
-	})
+	mu       sync.Mutex
+	messages []string
 }
 
-// startReplicas runs two Prometheus servers that scrape the same exporters, and send alerts
-// to the same Alertmanagers.
-func startReplicas(t *testing.T, exporters, alertmanagers []string) (replicas []*prometheus) {
+func newPhone(t testing.TB) *phone {
+	p := &phone{t: t}
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// ServeHTTP implements http.Handler.
+func (p *phone) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var data any
+	if err == nil {
+		err = json.Unmarshal(body, &data)
+	}
+	message, parseErr := template.New("").Parse(r.URL.Query().Get("m"))
+	if err != nil || parseErr != nil {
+		p.t.Errorf("notification: %v %v", err, parseErr)
+		return
+	}
+	var text strings.Builder
+	if err := message.Execute(&text, data); err != nil {
+		p.t.Error(err)
+	}
+	const maxBody, maxMessage = 32 << 10, 4096
+	if len(body) > maxBody || text.Len() > maxMessage {
+		p.t.Errorf("ntfy refuses a body of %d bytes or a message of %d:\n%s", len(body), text.Len(), &text)
+	}
+	p.t.Logf("%s: %d bytes: %s", time.Now().Format(time.TimeOnly), len(body), &text)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.messages = append(p.messages, strings.TrimSpace(text.String()))
+}
+
+// count returns how many messages begin with a text.
+func (p *phone) count(text string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.messages {
+		if strings.HasPrefix(m, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// expect waits until so many messages in all begin with a text, for at most a time.
+func (p *phone) expect(text string, n int, within time.Duration) {
+	p.t.Helper()
+	began := time.Now()
+	for p.count(text) < n {
+		if time.Sleep(100 * time.Millisecond); time.Since(began) > within {
+			p.t.Fatalf("after %s: %d messages %q, want %d", within, p.count(text), text, n)
+		}
+	}
+	p.t.Logf("%q: after %s", text, time.Since(began).Round(time.Second))
+}
+
+// startStack runs a Prometheus that scrapes an exporter with rules, and Alertmanager with the
+// configuration of the repository, which sends to a phone.
+func startStack(t *testing.T, exporter *simtest.Process, rules string) (*prometheus, *phone) {
 	t.Helper()
-	for _, replica := range []string{"a", "b"} {
-		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
-global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
+	to, dir, address := newPhone(t), t.TempDir(), simtest.FreeAddress(t)
+	config := strings.ReplaceAll(repo.Read(t, "alerts/alertmanager.yml"), "http://ntfy.invalid", to.URL)
+	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
+	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"),
+		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	return startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 15s, evaluation_interval: 15s}
 rule_files: ['%s/*.rules.yml']
 scrape_configs:
-  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
+  - {job_name: rental, static_configs: [{targets: [%q]}]}
 alerting:
-  alert_relabel_configs: [{action: labeldrop, regex: replica}]
-  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
-`, replica, repo.Path(t, "alerts"), exporters[0], exporters[1], alertmanagers[0], alertmanagers[1])))
-	}
-	return replicas
+  alertmanagers: [{static_configs: [{targets: [%q]}]}]
+`, rules, strings.TrimPrefix(exporter.URL, "http://"), address)), to
 }
 
-// startCluster runs two Alertmanagers with the example configuration, in which each
-// receiver is a webhook and groups are sent again after seconds, so that a second
-// message would come in time. It returns the addresses.
-func startCluster(t *testing.T, hooks string) (addresses []string) {
-	t.Helper()
-	var config map[string]any
-	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
-	var receivers []any
-	for _, r := range config["receivers"].([]any) {
-		name := r.(map[string]any)["name"].(string)
-		receivers = append(receivers, map[string]any{
-			"name": name, "webhook_configs": []any{map[string]any{"url": fmt.Sprintf("%s/%s", hooks, name), "send_resolved": strings.HasSuffix(name, "-resolved")}},
-		})
-	}
-	config["receivers"] = receivers
-	route := config["route"].(map[string]any)
-	route["group_interval"] = "2s"
-	for _, r := range route["routes"].([]any) {
-		delete(r.(map[string]any), "group_interval")
-	}
-	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
-	for i, peer := range peers {
-		addresses = append(addresses, startAlertmanager(t, config, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
-	}
-	return addresses
+// setStock changes the stock of saved configurations of an account, by their position.
+func setStock(api *simtest.API, token string, inStock bool, positions ...int) {
+	api.Change(func(w *simulator.World) {
+		for i, c := range w.Accounts[token].Configurations {
+			if slices.Contains(positions, i) {
+				c["in_stock"] = inStock
+			}
+		}
+	})
 }
 
-// startAlertmanager runs Alertmanager and returns its address.
-func startAlertmanager(t *testing.T, config map[string]any, flags ...string) (address string) {
-	t.Helper()
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(simtest.Encode(t, config)))
-	flags = append(flags, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))
-	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"), flags...)
-	return address
-}
-
-// writeAlerts writes the alerts of a request to a webhook, whose path is the receiver.
-func writeAlerts(w io.Writer, r *http.Request) {
-	var message struct {
-		Alerts []struct{ Labels, Annotations map[string]string }
-	}
-	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
-		fmt.Fprintf(w, "invalid: %v\n", err)
-	}
-	for _, a := range message.Alerts {
-		text := strings.TrimSpace(a.Annotations["description"] + " " + a.Annotations["link"])
-		fmt.Fprintf(w, "%s: %s: %s %s\n", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], text)
-	}
-}
-
-// labels are the labels of an alert.
-type labels map[string]string
-
-// TestInhibition asks Alertmanager, with the rules of the example, which alerts it keeps back while
-// another one fires.
-func TestInhibition(t *testing.T) {
+// TestRestocks has a restock, another configuration a minute later, a second restock after three
+// minutes, twenty at once, and a hundred servers that are suspended together. Rules, intervals and
+// routes are those of the repository.
+func TestRestocks(t *testing.T) {
 	t.Parallel()
-	var config map[string]any
-	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
-	config["route"], config["receivers"] = map[string]any{"receiver": "nobody"}, []any{map[string]any{"name": "nobody"}}
-	for _, c := range []struct{ cause, inhibited, other labels }{
-		{
-			labels{"alertname": "ServerRentalBalanceLow", "account": "main", "severity": "critical"},
-			labels{"alertname": "ServerRentalBalanceLow", "account": "main", "severity": "warning"},
-			labels{"alertname": "ServerRentalBalanceLow", "account": "lab", "severity": "warning"},
-		}, {
-			labels{"alertname": "ServerRentalComponentNotOperational", "location": "fra", "component": "network", "severity": "critical"},
-			labels{"alertname": "ServerRentalComponentNotOperational", "location": "fra", "component": "network", "severity": "warning"},
-			labels{"alertname": "ServerRentalComponentNotOperational", "location": "ams", "component": "network", "severity": "warning"},
-		}, {
-			labels{"alertname": "ServerRentalExporterDown"},
-			labels{"alertname": "ServerRentalRenewalsUnfunded", "account": "main"},
-			labels{"alertname": "SomebodyElses"},
-		}, {
-			labels{"alertname": "ServerRentalTokenRejected", "account": "main"},
-			labels{"alertname": "ServerRentalCollectorFailing", "account": "main", "collector": "account"},
-			labels{"alertname": "ServerRentalDataStale", "collector": "plans"},
-		}, {
-			labels{"alertname": "ServerRentalCollectorFailing", "account": "main", "collector": "servers"},
-			labels{"alertname": "ServerRentalDataStale", "account": "main", "collector": "servers"},
-			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
-		}, {
-			labels{"alertname": "ServerRentalCollectorFailing", "collector": "status"},
-			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
-			labels{"alertname": "ServerRentalDataStale", "collector": "plans"},
-		}, {
-			labels{"alertname": "ServerRentalIncidentOngoing"},
-			labels{"alertname": "ServerRentalProviderNotOperational", "overall": "outage"},
-			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
-		},
-	} {
-		t.Run(fmt.Sprint(c.cause), func(t *testing.T) {
-			t.Parallel()
-			address := startAlertmanager(t, config, "--cluster.listen-address=")
-			type alert struct {
-				Labels labels `json:"labels"`
+	api, tokens := startAPI(t, "main", "lab")
+	main, lab := tokens["main"], tokens["lab"]
+	var all []int
+	api.Change(func(w *simulator.World) {
+		first := w.Accounts[lab].Configurations[0]
+		for _, token := range tokens {
+			a := w.Accounts[token]
+			a.Configurations = nil
+			for i := range 20 {
+				all = append(all, i)
+				c := maps.Clone(first)
+				c["links"] = simulator.Object{}
+				c["id"], c["in_stock"] = fmt.Sprintf("cfg_%d", i+1), false
+				simulator.Put(c, "https://rental.example/order?configuration="+strings.Repeat("l", 300), "links", "order")
+				a.Configurations = append(a.Configurations, c)
 			}
-			body := simtest.Encode(t, []alert{{c.cause}, {c.inhibited}, {c.other}})
-			r, err := http.Post("http://"+address+"/api/v2/alerts", "application/json", bytes.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
+			a.Topups, a.Servers = nil, simulator.Servers(100, time.Now())
+			for _, s := range a.Servers {
+				s["status"] = "active"
 			}
-			simtest.AssertEqual(t, "status of the alerts", r.StatusCode, http.StatusOK)
-			_ = r.Body.Close()
-			eventuallyEqual(t, "inhibited", func() (got []alert) {
-				if err := json.Unmarshal([]byte(simtest.Get(t, "http://"+address+"/api/v2/alerts?active=false").Body), &got); err != nil {
-					t.Fatal(err)
-				}
-				return got
-			}, func() []alert { return []alert{{c.inhibited}} })
-		})
+			simulator.Put(a.Account, 1e6, "balance", "usd")
+		}
+	})
+	p, to := startStack(t, startExporter(t, api, tokens, ""), repo.Path(t, "alerts"))
+	p.Eventually("sold-out configurations", func() bool {
+		return p.value(`count(last_over_time(server_rental_configuration_in_stock[5m] offset 15s))`) == 40
+	})
+	began := time.Now()
+	at := func(after time.Duration) { time.Sleep(time.Until(began.Add(after))) }
+	const restock, limit = "Plan ", 47 * time.Second // 45, and the start of a program on a busy machine
+	setStock(api, main, true, 0)
+	to.expect(restock, 1, limit)
+	at(time.Minute)
+	setStock(api, main, true, 1)
+	setStock(api, main, false, 0)
+	to.expect(restock, 2, limit)
+	at(3 * time.Minute)
+	setStock(api, main, true, 0)
+	to.expect(restock, 3, limit)
+	setStock(api, lab, true, all...)
+	to.expect(restock, 23, limit)
+	api.Change(func(w *simulator.World) {
+		for _, s := range w.Accounts[main].Servers {
+			s["status"] = "suspended"
+		}
+	})
+	to.expect("Server ", 1, 2*time.Minute)
+	simtest.AssertEqual(t, "messages", len(to.messages), 24)
+	if last := to.messages[23]; !strings.HasSuffix(last, "\nand 92 more") || strings.Count(last, "\n") != 8 {
+		t.Errorf("got %s, want eight servers, and 92 more", last)
 	}
+}
+
+// TestOutage has an API that fails for three accounts: one message. A minute of the rules takes two
+// seconds; the times of Alertmanager are those of the repository.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	api, tokens := startAPI(t, "main", "lab", "guest")
+	api.Change(func(w *simulator.World) {
+		for _, a := range w.Accounts {
+			a.Topups, a.Servers = nil, nil
+			simulator.Put(a.Account, 1e6, "balance", "usd")
+		}
+	})
+	var settings strings.Builder
+	settings.WriteString("collectors:\n")
+	for _, name := range []string{"account", "topups", "transactions", "configurations", "ssh_keys", "servers"} {
+		fmt.Fprintf(&settings, "  %s: {interval: 1m, max_age: 5m}\n", name)
+	}
+	rules := t.TempDir()
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+		faster := strings.NewReplacer("for: 15m", "for: 30s", "for: 10m", "for: 20s", "for: 25m", "for: 50s")
+		simtest.WriteFile(t, filepath.Join(rules, filepath.Base(file)), faster.Replace(repo.Read(t, "alerts/"+filepath.Base(file))))
+	}
+	exporter := startExporter(t, api, tokens, settings.String())
+	p, to := startStack(t, exporter, rules)
+	p.Eventually("a scrape", func() bool { return p.value(`count(server_rental_exporter_collector_success == 1)`) == 22 })
+	api.Inject(simtest.Fault{Status: http.StatusServiceUnavailable})
+	to.expect("Collector ", 1, 8*time.Minute)
+	time.Sleep(time.Minute)
+	simtest.AssertEqual(t, "messages", len(to.messages), 1)
+	if text := to.messages[0]; !strings.Contains(text, "\nand ") {
+		t.Errorf("got %s, want more collectors", text)
+	}
+}
+
+// TestKubePrometheusStack gives each alert of two accounts, with the labels that the Helm chart adds,
+// to an Alertmanager with that stack's default inhibition, and its InfoInhibitor. Only those of
+// severity info may be kept back.
+func TestKubePrometheusStack(t *testing.T) {
+	t.Parallel()
+	const config = `
+route: {receiver: "null", group_by: [namespace], group_wait: 30s, group_interval: 5m, repeat_interval: 12h}
+receivers: [{name: "null"}]
+inhibit_rules:
+  - {source_matchers: ['severity = critical'], target_matchers: ['severity =~ warning|info'], equal: [namespace, alertname]}
+  - {source_matchers: ['severity = warning'], target_matchers: ['severity = info'], equal: [namespace, alertname]}
+  - {source_matchers: ['alertname = InfoInhibitor'], target_matchers: ['severity = info'], equal: [namespace]}
+  - {target_matchers: ['alertname = InfoInhibitor']}
+`
+	type labels map[string]string
+	type alert struct {
+		Labels labels `json:"labels"`
+	}
+	alerts := []alert{{labels{"alertname": "InfoInhibitor", "severity": "none", "namespace": "monitoring"}}}
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+		var rules struct {
+			Groups []struct {
+				Rules []struct {
+					Alert  string
+					Labels labels
+				}
+			}
+		}
+		repo.ReadYAML(t, file, &rules)
+		for _, g := range rules.Groups {
+			for _, r := range g.Rules {
+				for _, account := range []string{"main", "lab"} {
+					if r.Alert != "" {
+						alerts = append(alerts, alert{labels{"alertname": r.Alert, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
+					}
+				}
+			}
+		}
+	}
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
+	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
+	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"),
+		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	r, err := http.Post("http://"+address+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, alerts)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	simtest.AssertEqual(t, "status", r.StatusCode, http.StatusOK)
+	bySeverity := func(query string) map[string]int {
+		var got []alert
+		if err := json.Unmarshal([]byte(simtest.Get(t, "http://"+address+"/api/v2/alerts?"+query).Body), &got); err != nil {
+			t.Fatal(err)
+		}
+		n := map[string]int{}
+		for _, a := range got {
+			n[a.Labels["severity"]]++
+		}
+		return n
+	}
+	want := map[string]int{}
+	for _, a := range alerts {
+		want[a.Labels["severity"]]++
+	}
+	info := map[string]int{"info": want["info"], "none": 1}
+	delete(want, "info")
+	delete(want, "none")
+	eventuallyEqual(t, "kept back", func() map[string]int { return bySeverity("active=false") }, func() map[string]int { return info })
+	simtest.AssertEqual(t, "sent", bySeverity("inhibited=false"), want)
 }

@@ -34,7 +34,7 @@ func TestObjects(t *testing.T) {
 		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
 		pair       = "ConfigMap:5 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
 		shards     = "ConfigMap:5 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
-		everything = "ConfigMap:7 NetworkPolicy:1 PrometheusRule:4 ScrapeConfig:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		everything = "ConfigMap:7 Ingress:1 NetworkPolicy:1 PrometheusRule:4 ScrapeConfig:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
 		names      = "UDP 53, TCP 53, "
 	)
 	for name, c := range map[string]struct {

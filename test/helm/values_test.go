@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -45,10 +46,40 @@ func TestPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"alerts/tests", "alertmanager", "generator", "files/dashboards/README"} {
-		if strings.Contains(string(files), name) {
-			t.Errorf("the package has %s", name)
+	copied := slices.Concat(repo.Glob(t, "alerts/*.rules.yml"), repo.Glob(t, "dashboards/*.json"))
+	if n := strings.Count(string(files), "/files/"); n != len(copied) {
+		t.Errorf("the package has %d files, want those of alerts/ and dashboards/: %d", n, len(copied))
+	}
+}
+
+// TestWithoutFiles checks that a copy without rules and dashboards, such as one of a tool that
+// leaves links out, is refused instead of installing none.
+func TestWithoutFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "files")); err != nil {
+		t.Fatal(err)
+	}
+	for value, files := range map[string]string{"prometheusRule": "files/alerts/*.rules.yml", "dashboards": "files/dashboards/*.json"} {
+		_, err := runHelm(t, "template", dir, "--values", valuesFile(t, "minimal"), "--set", value+".enabled=true")
+		if want := value + ".enabled: the chart has no " + files; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
 		}
+	}
+}
+
+// TestHelm3 checks that Helm 3 renders the same as Helm 4, except blank lines.
+func TestHelm3(t *testing.T) {
+	blank := regexp.MustCompile(`\n\s*\n`)
+	for _, values := range []string{"everything", "pair", "token"} {
+		args := []string{"template", "rental", chart, "--namespace", namespace, "--kube-version=1.32.0", "--values", valuesFile(t, values)}
+		got, err := runVersion(t, helm3, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		simtest.AssertEqual(t, values, blank.ReplaceAllString(got, "\n"), blank.ReplaceAllString(mustHelm(t, args...), "\n"))
 	}
 }
 
@@ -112,7 +143,7 @@ func TestRefused(t *testing.T) {
 		{"accounts[0].name=a,accounts[0].token=x,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", "no Secret beside an existing one"},
 		{"accounts[0].name=a,accounts[0].secret.name=y,accounts[0].secret.key=z,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", `key "z" of Secret "y" is used twice`},
 		{"demo=true", "config.api.base_url: must be empty with demo"},
-		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts, accountsSecret: must be empty with demo"},
+		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts, accountsSecret, config.account_files: must be empty with demo"},
 		{"config.api.base_url=", "config.api.base_url: is required"},
 		{"replicaCount=2,shards=2", "replicaCount: must be 1 with shards"},
 		{"web.tls=true", "web.configSecret.name: is required"},

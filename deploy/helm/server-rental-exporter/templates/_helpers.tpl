@@ -12,6 +12,17 @@
 {{- $name | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
+{{- define "server-rental-exporter.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{- /* The fields of an object that are set, as they are. */ -}}
+{{- define "server-rental-exporter.fields" -}}
+{{- $set := dict }}
+{{- range $field, $value := . }}{{ if $value }}{{ $set = set $set $field $value }}{{ end }}{{ end }}
+{{- if $set }}{{ toYaml $set }}{{ end }}
+{{- end }}
+
 {{- define "server-rental-exporter.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "server-rental-exporter.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -40,7 +51,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- define "server-rental-exporter.metadata" -}}
 metadata:
   name: {{ .name }}
-  namespace: {{ default .root.Release.Namespace .namespace }}
+  namespace: {{ default (include "server-rental-exporter.namespace" .root) .namespace }}
   labels:
     {{- include "server-rental-exporter.labels" . | nindent 4 }}
   {{- with .annotations }}
@@ -51,6 +62,7 @@ metadata:
 
 {{- define "server-rental-exporter.image" -}}
 {{- with .Values.image }}
+{{- with coalesce (default dict $.Values.global).imageRegistry .registry }}{{ . }}/{{ end }}
 {{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default (printf "v%s" $.Chart.AppVersion) .tag }}{{ end }}
 {{- end }}
 {{- end }}
@@ -95,7 +107,7 @@ metadata:
 {{- end }}
 {{- if $accounts }}{{ $config = set $config "accounts" $accounts }}{{ end }}
 {{- if .Values.accountsSecret }}
-{{- $config = set $config "account_files" (list "/etc/server-rental-exporter/accounts/*") }}
+{{- $config = set $config "account_files" (append (default list $config.account_files) "/etc/server-rental-exporter/accounts/*") }}
 {{- end }}
 {{- toYaml $config }}
 {{- end }}
@@ -127,7 +139,7 @@ httpGet:
 {{- $errors := list }}
 {{- if .Values.demo }}
 {{- if .Values.config.api.base_url }}{{ $errors = append $errors "config.api.base_url: must be empty with demo, which has an API of its own" }}{{ end }}
-{{- if or .Values.accounts .Values.accountsSecret }}{{ $errors = append $errors "accounts, accountsSecret: must be empty with demo, which has accounts of its own" }}{{ end }}
+{{- if or .Values.accounts .Values.accountsSecret .Values.config.account_files }}{{ $errors = append $errors "accounts, accountsSecret, config.account_files: must be empty with demo, which has accounts of its own" }}{{ end }}
 {{- else if not .Values.config.api.base_url }}
 {{- $errors = append $errors "config.api.base_url: is required; set demo=true to export a simulated provider" }}
 {{- end }}
@@ -171,6 +183,11 @@ httpGet:
 {{- end }}
 {{- if and .Values.scrapeConfig.enabled (not .Values.web.serviceDiscovery) }}
 {{- $errors = append $errors "scrapeConfig.enabled: needs web.serviceDiscovery" }}
+{{- end }}
+{{- range $value, $files := dict "prometheusRule" "files/alerts/*.rules.yml" "dashboards" "files/dashboards/*.json" }}
+{{- if and (get $.Values $value).enabled (not ($.Files.Glob $files)) }}
+{{- $errors = append $errors (printf "%s.enabled: the chart has no %s, because it was not copied whole" $value $files) }}
+{{- end }}
 {{- end }}
 {{- if .Values.prometheusRule.disabledAlerts }}
 {{- $alerts := list }}

@@ -14,24 +14,16 @@ spec:
   automountServiceAccountToken: false
   # No environment variables for the Services of the namespace.
   enableServiceLinks: false
-  {{- with .Values.hostAliases }}
-  hostAliases:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.dnsPolicy }}
-  dnsPolicy: {{ . }}
-  {{- end }}
-  {{- with .Values.dnsConfig }}
-  dnsConfig:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- toYaml . | nindent 4 }}
+  {{- with include "server-rental-exporter.fields" (pick .Values "affinity" "dnsConfig" "dnsPolicy" "hostAliases" "imagePullSecrets" "nodeSelector" "priorityClassName" "runtimeClassName" "tolerations") }}
+  {{- . | nindent 2 }}
   {{- end }}
   securityContext:
     {{- toYaml .Values.podSecurityContext | nindent 4 }}
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  {{- with .Values.extraInitContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     - name: exporter
       image: {{ include "server-rental-exporter.image" . | quote }}
@@ -71,8 +63,16 @@ spec:
         - {name: SERVER_RENTAL_TOTAL_SHARDS, value: {{ .Values.shards | quote }}}
         {{- end }}
       {{- end }}
+      {{- with .Values.extraEnvFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       ports:
         - {name: http, containerPort: 10170, protocol: TCP}
+      {{- with .Values.startupProbe }}
+      startupProbe:
+        {{- include "server-rental-exporter.probe" (dict "root" $ "path" "/-/healthy" "probe" .) | nindent 8 }}
+      {{- end }}
       livenessProbe:
         {{- include "server-rental-exporter.probe" (dict "root" . "path" "/-/healthy" "probe" .Values.livenessProbe) | nindent 8 }}
       readinessProbe:
@@ -95,6 +95,9 @@ spec:
         {{- with .Values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     - name: config
       configMap:
@@ -135,20 +138,5 @@ spec:
     - {{ merge (deepCopy .) $selector | toYaml | nindent 6 | trim }}
     {{- end }}
   {{- end }}
-  {{- end }}
-  {{- with .Values.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
   {{- end }}
 {{- end }}

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,7 @@ func TestHelm3(t *testing.T) {
 }
 
 // TestPrometheusRules compares the rules of the chart, as Prometheus reads them, with those of
-// alerts/, without disabled alerts and with the label that alerts get.
+// alerts/, without disabled alerts, with the labels that alerts get and another runbook.
 func TestPrometheusRules(t *testing.T) {
 	all := render(t, "everything")
 	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
@@ -98,7 +99,9 @@ func TestPrometheusRules(t *testing.T) {
 			})
 			for _, r := range group["rules"].([]any) {
 				if rule := r.(map[string]any); rule["alert"] != nil {
-					rule["labels"].(map[string]any)["team"] = "servers"
+					maps.Copy(rule["labels"].(map[string]any), map[string]any{"team": "servers", "severity": "none", "namespace": namespace})
+					annotations := rule["annotations"].(map[string]any)
+					annotations["runbook_url"] = "https://wiki.example.org/rental#" + strings.ToLower(rule["alert"].(string))
 				}
 			}
 		}
@@ -161,15 +164,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// readmeBlocks returns the examples of values in README.md.
+func readmeBlocks(t *testing.T) (blocks []string) {
+	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
+	for _, b := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1) {
+		blocks = append(blocks, b[1])
+	}
+	return blocks
+}
+
 // TestReadme renders the chart with each example of its README, and runs the commands that
 // need no cluster, with the notes that Helm then prints.
 func TestReadme(t *testing.T) {
 	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
-	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)
 	values := filepath.Join(t.TempDir(), "rental.yaml")
-	for _, block := range slices.Backward(blocks) { // the first one is that of the commands
-		t.Log(block[1])
-		render(t, "minimal", "--values", simtest.WriteFile(t, values, block[1]))
+	for _, block := range slices.Backward(readmeBlocks(t)) { // the first one is that of the commands
+		t.Log(block)
+		render(t, "minimal", "--values", simtest.WriteFile(t, values, block))
 	}
 	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
 	if len(commands) == 0 {

@@ -40,7 +40,7 @@ func (v *view) Attention() []notice {
 		v.addAccount(&n, account)
 	}
 	first := map[string]string{} // account by the provider's id
-	for _, s := range v.samples["account_info"] {
+	for _, s := range v.Find("account_info") {
 		account, id := s.Label("account"), s.Label("id")
 		if other, found := first[id]; found {
 			n.add("warn", "Account "+text(account), "It is the same provider account as "+text(other)+": sums over accounts count it twice.")

@@ -73,7 +73,7 @@ func labels(name string, samples []*sample) []string {
 
 // Locations returns the ids of the locations of both collectors.
 func (v *view) Locations() []string {
-	ids := labels("location", slices.Concat(v.samples["component_state"], v.samples["location_info"]))
+	ids := labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info")))
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
@@ -146,7 +146,7 @@ type renewal struct {
 func (v *view) Renewals() []renewal {
 	var rows []renewal
 	today := midnight(v.Now)
-	for _, s := range v.samples["server_renews_timestamp_seconds"] {
+	for _, s := range v.Find("server_renews_timestamp_seconds") {
 		account, id := s.Label("account"), s.Label("server")
 		if !collector.Billed(v.Label("status", "server_status", account, id)) {
 			continue

@@ -2,13 +2,14 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 type sample = metric.Sample
@@ -24,7 +25,7 @@ type view struct {
 	Collectors []*collectorRow            // those that fail first: the table shows a limited number
 	Accounts   []string                   // that have collectors, in their order
 	rows       map[string][]*collectorRow // by name of the collector
-	samples    map[string][]*sample       // by name without namespace, sorted by labels; nil with --no-web.overview
+	samples    map[string][]*sample       // by name without namespace, with those that have none, sorted by labels; nil with --no-web.overview
 }
 
 func newView(s Source, o Options, now time.Time) *view {
@@ -53,9 +54,6 @@ type collectorRow struct {
 	Errors []string // of the last fetch, and of invalid items
 }
 
-// requestPath begins the error of a request.
-var requestPath = regexp.MustCompile(`^/\S*: `)
-
 func (v *view) newRow(h health) *collectorRow {
 	r := &collectorRow{health: h}
 	for _, c := range h.Invalid.Causes {
@@ -68,8 +66,11 @@ func (v *view) newRow(h health) *collectorRow {
 		r.Causes = append(r.Causes, errorText(c))
 	}
 	r.Errors = r.Causes
-	if h.Err != nil { // without the path: collectors that fail for the same cause share a notice
-		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, requestPath.ReplaceAllString(errorText(h.Err), ""))
+	if err := h.Err; err != nil {
+		if request, ok := errors.AsType[*rentalapi.Error](err); ok {
+			err = request.Err // without the path: collectors that fail for the same cause share a notice
+		}
+		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, errorText(err))
 	}
 	switch {
 	case h.Err != nil && h.Made.IsZero():
@@ -121,9 +122,13 @@ func (v *view) Empty(name string) string {
 	return "none"
 }
 
-// Find returns the samples of a metric whose first labels have these values.
+// Find returns the samples of a metric whose first labels have these values. It panics if no
+// such metric is defined: one that was renamed must not look like one that is unknown.
 func (v *view) Find(name string, values ...string) []*sample {
-	all := v.samples[name]
+	all, defined := v.samples[name]
+	if !defined {
+		panic("undefined metric: " + name)
+	}
 	first, _ := slices.BinarySearchFunc(all, values, (*sample).CompareFirst)
 	n := first
 	for n < len(all) && all[n].CompareFirst(values) == 0 {

@@ -108,8 +108,13 @@ func missing(h health, location, name string) health {
 	return h
 }
 
+// failed is the error of a request.
+func failed(path, cause string) error {
+	return &rentalapi.Error{Path: path, Reason: rentalapi.Connection, Err: errors.New(cause)}
+}
+
 var (
-	errDown = errors.New("/plans: connection refused")
+	errDown = failed("/plans", "connection refused")
 	usd     = 100.0
 	cheap   = collector.Watch{Name: "cheap", MaxUSDPerMonth: &usd}
 	euros   = collector.Watch{Name: "euros", MaxEURPerMonth: &usd}
@@ -157,8 +162,8 @@ func TestNotices(t *testing.T) {
 		}},
 		{name: "collectors", given: given{
 			health: []health{
-				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
-				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
+				state("plans", time.Minute, errDown), state("status", time.Minute, failed("/status", "connection refused")), state("account", 0, errDown),
+				state("locations", time.Minute, failed("/locations", "status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
@@ -221,10 +226,10 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 1m old.",
-			"europe | – | unknown: plans: 1m old; locations: failing, no data | – | –",
-			"cheap | 1 | epyc in stock: 90.00 USD; fra / plans with unknown stock: 1 | 2 | 1h ago",
-			"euros | 1 | epyc in stock: 83.00 EUR; fra | 1 | –",
-			"none | 0 | no plan matches | 0 | –",
+			"europe | unknown: plans: 1m old; locations: failing, no data | – | – | –",
+			"cheap | epyc in stock: 90.00 USD; fra / plans with unknown stock: 1 | 1 | 2 | 1h ago",
+			"euros | epyc in stock: 83.00 EUR; fra | 1 | 1 | –",
+			"none | no plan matches | 0 | 0 | –",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"events", "events", given{events: []runner.Event{
@@ -243,9 +248,9 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 2m old.",
-			"b | in stock | now | other | ams | – | main",
-			"a | sold out | not since the start | EPYC | Frankfurt | 99.00 | main",
-			"c3 | unknown | unknown | – | – | – | main",
+			"other ams | in stock | – | now | b | main",
+			"EPYC Frankfurt | sold out | 99.00 | not since the start | a | main",
+			"– – | unknown | – | unknown | c3 | main",
 		}},
 		{"saved configurations that are not known", "configurations", given{health: []health{state("configurations", 0, errDown)}}, []string{
 			"Data: failing, no data (main).", "unknown",
@@ -333,4 +338,10 @@ func TestCollectors(t *testing.T) {
 		"transactions | fetching | main | never | – | in 8s | 1m | |",
 		"plans | working | | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m | |",
 	})
+}
+
+// TestUndefinedMetric asserts that a page which reads a metric that was renamed is an error.
+func TestUndefinedMetric(t *testing.T) {
+	defer func() { simtest.AssertEqual(t, "panic", recover(), any("undefined metric: plan_stock")) }()
+	given{}.view().Find("plan_stock")
 }

@@ -32,8 +32,8 @@ type Options struct {
 	Metrics     http.Handler // the exposition
 
 	// Published returns what the landing page shows of the provider's and the accounts'
-	// data: samples by name without namespace, sorted by labels. If it is nil, the page
-	// shows only the state of the collectors.
+	// data: the samples of each metric that is defined, by name without namespace, sorted
+	// by labels. If it is nil, the page shows only the state of the collectors.
 	Published func() map[string][]*sample
 	// Configured returns what the landing page shows of the configuration in force.
 	Configured func() Configured

@@ -222,10 +222,11 @@ func (p *page) Write(b []byte) (int, error) {
 func TestLandingPageIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renderings atomic.Int64
-		o := allEnabled()
+		o := given{}.view().Options
+		published := o.Published
 		o.Published = func() map[string][]*sample {
 			renderings.Add(1)
-			return nil
+			return published()
 		}
 		h := Handler(&fakeSource{}, o)
 		pages := make([]page, 51)

@@ -131,9 +131,15 @@ func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
 	return families, err
 }
 
-// Samples returns the samples that are published, by name without namespace, sorted by labels.
+// Samples returns the samples that are published, by name without namespace, sorted by labels. A
+// metric that has none is there, too.
 func (p *Publisher) Samples() map[string][]*metric.Sample {
 	all := map[string][]*metric.Sample{}
+	for _, g := range p.groups {
+		for _, d := range g.Definitions {
+			all[strings.TrimPrefix(d.Name, metric.Namespace)] = nil
+		}
+	}
 	for _, f := range *p.published.Load() {
 		all[strings.TrimPrefix(f.definition.Name, metric.Namespace)] = f.samples
 	}

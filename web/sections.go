@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -130,6 +131,22 @@ func (v *view) Funded(account string) words {
 		funded.Class = "warn"
 	}
 	return funded
+}
+
+// Paid returns what an account paid for all in a calendar month, current or previous; NaN if that is
+// not known.
+func (v *view) Paid(account, month string) float64 {
+	all := v.Find("transactions_month_debit_usd", account)
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	paid := 0.0
+	for _, s := range all {
+		if s.Label("month") == month {
+			paid += s.Value
+		}
+	}
+	return paid
 }
 
 // Incomplete returns whether a server of an account, or its price or date, may be missing.

@@ -279,7 +279,7 @@ func TestSections(t *testing.T) {
 		}},
 		{"account", "accounts", given{
 			series: []series{
-				one("account_balance_usd", 900, "main"), one("account_cost_usd_per_month", 50, "main"), one("servers", 1, "main", "active"), one("servers", 2, "main", "expired"),
+				one("account_balance_usd", 900, "main"), one("account_cost_usd_per_month", 50, "main"), one("servers", 1, "main", "active"), one("transactions_month_debit_usd", 40, "main", "renewal", "current"), one("transactions_month_debit_usd", 2, "main", "tax", "current"), one("transactions_month_debit_usd", 0, "main", "renewal", "previous"), one("servers", 2, "main", "expired"),
 				one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(midnight).Unix()), "main"),
 				one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "active"),
 				one("server_price_usd_per_month", 50, "main", "s1"), one("server_renews_timestamp_seconds", unix(3*day), "main", "s1"),
@@ -289,8 +289,8 @@ func TestSections(t *testing.T) {
 			},
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"Data of the accounts: 1m old. Data of the servers: 1m old.",
-			"main | 10 years or more | 900.00 | 50.00 | 1 active, 2 expired",
+			"Data of the accounts: 1m old. Data of the servers: 1m old. Data of the transactions: 1m old.",
+			"main | 10 years or more | 900.00 | 50.00 | 42.00 | 0.00 | 1 active, 2 expired",
 			"2026-04-02 (in 3d) | main | node-1 | 50.00",
 			"Data of the top-ups: 2m old.",
 			"t1 main | Pending | ended | – | btc | – of 2",
@@ -303,15 +303,15 @@ func TestSections(t *testing.T) {
 				one("server_info", 1, "main", "s1"), one("server_renews_timestamp_seconds", unix(-3*day), "main", "s1"),
 			},
 		}, []string{
-			"Data of the accounts: 1m old. Data of the servers: 1m old, invalid items (main).",
-			"main | at most 2026-04-19 (in 20d) | – | at least 50.00 | –",
+			"Data of the accounts: 1m old. Data of the servers: 1m old, invalid items (main). Data of the transactions: 1m old.",
+			"main | at most 2026-04-19 (in 20d) | – | at least 50.00 | – | – | –",
 			"2026-03-27 (3d ago) | main | s1 | –",
 			"Data of the top-ups: 1m old.",
 			"none",
 		}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, enabled: []string{"servers"}}, []string{
-			"Data of the accounts: not collected by this exporter. Data of the servers: failing, no data (main).",
-			"main | – | – | – | –", "unknown",
+			"Data of the accounts: not collected by this exporter. Data of the servers: failing, no data (main). Data of the transactions: not collected by this exporter.",
+			"main | – | – | – | – | – | –", "unknown",
 			"Data of the top-ups: not collected by this exporter.", "unknown",
 		}},
 		{"no account", "accounts", given{enabled: []string{"plans"}}, []string{"This exporter has no collectors of accounts."}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,7 +109,7 @@ func (a Account) ReadToken() (string, error) {
 	content := []byte(a.Token)
 	if a.TokenFile != "" {
 		var err error
-		if content, err = readFile(a.TokenFile); err != nil {
+		if content, err = readFile(a.TokenFile, maxSecret); err != nil {
 			return "", err
 		}
 	}
@@ -116,21 +117,35 @@ func (a Account) ReadToken() (string, error) {
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
 	}
+	if strings.ContainsAny(token[:1]+token[len(token)-1:], "\"'") {
+		return "", errors.New("invalid token: must be without quotes, which docker --env-file keeps")
+	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("invalid token: must be printable ASCII without spaces, and nothing else")
 	}
 	return token, nil
 }
 
-// readFile returns the content of a regular file. A pipe is an error: it would block until
-// it has a writer. The error does not contain the path.
-func readFile(path string) ([]byte, error) {
+// maxSecret bounds a file that is read at each request.
+const maxSecret = 64 << 10
+
+// readFile returns the content of a regular file of at most so many bytes. A pipe is an error:
+// it would block until it has a writer. The error does not contain the path.
+func readFile(path string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	content, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	var content []byte
+	if err == nil {
+		defer f.Close()
+		content, err = io.ReadAll(io.LimitReader(f, most+1))
+	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
+	}
+	if int64(len(content)) > most {
+		return nil, fmt.Errorf("too large: must be at most %d bytes", most)
 	}
 	return content, err
 }

@@ -12,10 +12,12 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
@@ -37,7 +39,7 @@ const (
 // checkAPI checks how requests are sent. The flag of the base URL has precedence over the
 // file. No message repeats a part of the URL: it may contain a password.
 func (l *loader) checkAPI() {
-	checkRange(l, "api.timeout", l.API.Timeout, time.Millisecond, 5*time.Minute)
+	l.API.Timeout = l.duration("api.timeout", &l.API.TimeoutText, 0, time.Millisecond, 5*time.Minute)
 	l.checkHTTP()
 	place, address, flag := l.at("api.base_url"), l.API.Address, &l.flags.baseURL
 	if flag.isSet() {
@@ -48,17 +50,26 @@ func (l *loader) checkAPI() {
 	}
 	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	switch {
-	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || !validPort(u) || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
 		l.add(place, "missing or invalid URL: must be http or https, like https://rental.example/api/v1")
 	case u.User != nil:
 		l.add(place, "user information not allowed: tokens must be set as accounts")
 	case !strings.HasSuffix(u.Path, "/api/v1") || strings.ContainsAny(address, "?#"):
 		l.add(place, "invalid path: must end in /api/v1, without query or fragment")
-	case u.Scheme == "http" && len(l.Accounts) > 0 && !l.isLocal(u):
+	case u.Scheme == "http" && l.mayHaveAccounts() && !l.isLocal(u):
 		l.add(place, "plain HTTP not allowed with accounts: must be https, or a loopback address without a proxy, because tokens would be sent unencrypted")
 	}
 	l.API.BaseURL = u
 }
+
+// validPort returns whether the port of a URL, if it has one, can be connected to.
+func validPort(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && port > 0
+}
+
+// mayHaveAccounts returns whether there are accounts, or patterns by which they are found later.
+func (l *loader) mayHaveAccounts() bool { return len(l.Accounts)+len(l.AccountFiles) > 0 }
 
 // isLocal returns whether requests to a URL do not leave this machine.
 func (l *loader) isLocal(u *url.URL) bool {
@@ -75,6 +86,9 @@ func (l *loader) checkHTTP() {
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
 	err := settings.invalid
 	if errors.As(err, new(*url.Error)) { // it repeats the URL, which may contain a password
+		err = errors.New("proxy_url: invalid URL")
+	}
+	if proxy := settings.ProxyURL.URL; proxy != nil && !validPort(proxy) {
 		err = errors.New("proxy_url: invalid URL")
 	}
 	if err == nil {
@@ -95,7 +109,7 @@ func (l *loader) checkHTTP() {
 			l.add(place, "invalid name: must be letters, digits and characters like - and _")
 		}
 		for i, file := range headers[name].Files {
-			if _, err := readFile(file); err != nil {
+			if _, err := readFile(file, maxSecret); err != nil {
 				l.add(fmt.Sprintf("%s: files[%d]", place, i), "%s", err)
 			}
 		}
@@ -129,7 +143,7 @@ func (l *loader) checkCollector(r collector.Resource) Collector {
 	switch d := file.SoldOutInterval; {
 	case d != nil && r.SoldOutInterval == 0:
 		l.add(l.at(path+".sold_out_interval"), "not allowed: the collector has nothing that is sold out")
-	case d != nil && *d == 0:
+	case d != nil && slices.Contains([]string{"0", "0s"}, *d):
 		settings.SoldOutInterval = settings.Interval
 	default:
 		settings.SoldOutInterval = l.duration(path+".sold_out_interval", d, min(r.SoldOutInterval, settings.Interval), minSoldOut, settings.Interval)
@@ -138,16 +152,24 @@ func (l *loader) checkCollector(r collector.Resource) Collector {
 }
 
 // duration returns a setting of the file, or the default if it is not set or out of range.
-func (l *loader) duration(path string, set *time.Duration, byDefault, least, most time.Duration) time.Duration {
-	if set == nil || !checkRange(l, path, *set, least, most) {
+func (l *loader) duration(path string, set *string, byDefault, least, most time.Duration) time.Duration {
+	if set == nil {
 		return byDefault
 	}
-	return *set
+	d, err := model.ParseDuration(*set)
+	if err != nil {
+		l.add(l.at(path), "%s: must be like 90s, 1h30m or 1d", err)
+		return byDefault
+	}
+	if !checkRange(l, path, d, model.Duration(least), model.Duration(most)) {
+		return byDefault
+	}
+	return time.Duration(d)
 }
 
 // checkRateLimit checks that the collectors need at most the requests that a limit allows.
-func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
-	if !checkRange(l, path, limit, rentalapi.Burst+1, most) || account && len(l.Accounts) == 0 {
+func (l *loader) checkRateLimit(path string, limit, most integer, account bool) {
+	if !checkRange(l, path, limit, rentalapi.Burst+1, most) || account && !l.mayHaveAccounts() {
 		return
 	}
 	perMinute, allowed := l.RequestRate(account)

@@ -34,13 +34,14 @@ type Config struct {
 
 // API describes the rental API and how to send requests to it.
 type API struct {
-	Address   string        `yaml:"base_url"` // as the file has it
-	BaseURL   *url.URL      `yaml:"-"`        // ends in /api/v1; nil with --demo
-	Timeout   time.Duration `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
-	HTTP      HTTP          `yaml:"http"`     // never contains credentials of the API
-	RateLimit struct {      // maximum numbers of requests in 60 seconds
-		Public  int `yaml:"public"`  // of all requests without a token together: 5 to 59
-		Account int `yaml:"account"` // with each token: 5 to 120
+	Address     string        `yaml:"base_url"` // as the file has it
+	BaseURL     *url.URL      `yaml:"-"`        // ends in /api/v1; nil with --demo
+	TimeoutText string        `yaml:"timeout"`  // as the file has it; empty if it does not
+	Timeout     time.Duration `yaml:"-"`        // of one request: 1 ms to 5 minutes
+	HTTP        HTTP          `yaml:"http"`     // never contains credentials of the API
+	RateLimit   struct {      // maximum numbers of requests in 60 seconds
+		Public  integer `yaml:"public"`  // of all requests without a token together: 5 to 59
+		Account integer `yaml:"account"` // with each token: 5 to 120
 	} `yaml:"rate_limit"`
 }
 
@@ -66,11 +67,11 @@ type Collector struct {
 // RequestRate returns the number of requests that the enabled collectors make in a minute, of
 // the public API or with the token of each account, and the number that the rate limit allows
 // for long. It is the rate while everything is sold out, and while a history is read whose
-// number of pages costs the most.
+// number of pages costs the most. Open top-ups beyond a page of each state are not counted.
 func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
-	allowed = c.API.RateLimit.Public - rentalapi.Burst
+	allowed = int(c.API.RateLimit.Public) - rentalapi.Burst
 	if account {
-		allowed = c.API.RateLimit.Account - rentalapi.Burst
+		allowed = int(c.API.RateLimit.Account) - rentalapi.Burst
 	}
 	for _, r := range collector.Resources() {
 		if settings := c.Collectors[r.Name]; r.Account == account && settings.Enabled {
@@ -78,7 +79,7 @@ func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
 			if r.PageInterval > 0 {
 				shortest = min(shortest, r.PageInterval)
 			}
-			perMinute += float64(time.Minute) / float64(shortest)
+			perMinute += float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(shortest)
 		}
 	}
 	return perMinute, allowed

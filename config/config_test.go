@@ -123,6 +123,9 @@ func enterConfigDir(t testing.TB) {
 		"faulty/empty":       "",
 		"tokens/main":        secret + "-main-token\n",
 		"tokens/second":      "  " + secret + "-second-token  \n\n",
+		"tokens/quoted":      `"` + secret + `"`,
+		"tokens/opened":      secret + "'",
+		"tokens/large":       strings.Repeat(secret, 20_000),
 		"tokens/utf16":       "\xff\xfe" + secret,
 	} {
 		simtest.WriteFile(t, name, content)

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
@@ -89,7 +88,7 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	}
 	l := &loader{flags: f, used: map[[2]string]string{}}
 	l.Collectors = map[string]Collector{}
-	l.API.Timeout, l.API.HTTP.HTTPClientConfig = 10*time.Second, promconfig.DefaultHTTPClientConfig
+	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {
 		l.checkShard(lookup)

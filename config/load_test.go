@@ -18,37 +18,22 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-const casesFile = "testdata/load.txt"
+// commandLine and outcome match the comments at the end of a file in testdata/load.
+var (
+	commandLine = regexp.MustCompile(`(?m)^#\$(.*)$`)
+	outcome     = regexp.MustCompile(`(?m)^#=> .*\n`)
+)
 
-// loadCase is a section of casesFile without its outcome.
-type loadCase string
-
-// readCases returns the sections of casesFile. The first is a comment.
-func readCases(t *testing.T) []loadCase {
+// loadCase loads a file with its command line.
+func loadCase(t *testing.T, content string) (*Config, error) {
 	t.Helper()
-	content, err := os.ReadFile(casesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []loadCase
-	input := regexp.MustCompile(`(?m)^=> .*\n`).ReplaceAllString(string(content), "")
-	for section := range strings.SplitSeq(input, "\n-- ") {
-		cases = append(cases, loadCase(section))
-	}
-	return cases
-}
-
-// load loads the case's command line and file.
-func (c loadCase) load(t *testing.T) (*Config, error) {
-	t.Helper()
-	commandLine := "--config.file=rental.yml"
-	_, file, _ := strings.Cut(string(c), " --\n")
-	if args, ok := strings.CutPrefix(file, "$"); ok {
-		commandLine, file, _ = strings.Cut(args, "\n")
+	words := "--config.file=rental.yml"
+	if m := commandLine.FindStringSubmatch(content); m != nil {
+		words = m[1]
 	}
 	env := map[string]string{}
 	var args []string
-	for word := range strings.FieldsSeq(commandLine) {
+	for word := range strings.FieldsSeq(words) {
 		if strings.HasPrefix(word, "--") {
 			args = append(args, word)
 			continue
@@ -60,34 +45,44 @@ func (c loadCase) load(t *testing.T) (*Config, error) {
 		}
 		env[name] = value
 	}
-	simtest.WriteFile(t, "rental.yml", file)
+	simtest.WriteFile(t, "rental.yml", content)
 	return load(t, parseFlags(t, env, args...))
 }
 
-// TestGoldenLoad compares the outcome of each case in casesFile: the errors, or the values in
-// which the configuration differs from that of the first case, before (-) and after.
+// TestGoldenLoad loads each file in testdata/load, which is named after its rule. The comments
+// at its end are the command line (after #$, without it --config.file=rental.yml) and the outcome
+// (after #=>, which -update rewrites): the faults of an invalid file, or the values in which a
+// valid one differs from valid-defaults.yml, before (-) and after.
 func TestGoldenLoad(t *testing.T) {
-	path, err := filepath.Abs(casesFile)
+	dir, err := filepath.Abs("testdata/load")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := readCases(t)
-	enterConfigDir(t)
-	got := string(cases[0])
-	var defaults []string
-	for _, c := range cases[1:] {
-		config, err := c.load(t)
-		outcome := fmt.Sprint(err)
-		if err == nil {
-			lines := flatten(t, config)
-			outcome = cmp.Or(without(defaults, lines, "- ")+without(lines, defaults, ""), "defaults")
-			if defaults == nil {
-				defaults = lines
-			}
-		}
-		got += "\n-- " + string(c) + regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSuffix(outcome, "\n"), "=> ") + "\n"
+	files, err := filepath.Glob(filepath.Join(dir, "*valid-*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d files and %v", len(files), err)
 	}
-	simtest.Golden(t, path, got)
+	enterConfigDir(t)
+	defaults := flatten(t, mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL)))
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yml"), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := loadCase(t, string(content))
+			if invalid := strings.HasPrefix(filepath.Base(file), "invalid-"); invalid != (err != nil) {
+				t.Fatalf("got %v, which is not as the name says", err)
+			}
+			got := fmt.Sprint(err)
+			if err == nil {
+				lines := flatten(t, config)
+				got = cmp.Or(without(defaults, lines, "- ")+without(lines, defaults, ""), "defaults")
+			}
+			got = regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSuffix(got, "\n"), "#=> ") + "\n"
+			simtest.Golden(t, file, outcome.ReplaceAllString(string(content), "")+got)
+		})
+	}
 }
 
 // without returns the lines of a that b does not have, with a prefix.

@@ -138,10 +138,10 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	account, accountAllowed := cfg.RequestRate(true)
 	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, publicAllowed)
 	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %.1f of %d\n", a.Name, account, accountAllowed)
+		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, accountAllowed)
 	}
 	for _, note := range cfg.Notes {
-		fmt.Fprintln(w, note)
+		fmt.Fprintln(w, config.Line(note))
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

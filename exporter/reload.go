@@ -58,7 +58,7 @@ func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
-	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
+	limits := rentalapi.Limits{Public: int(cfg.API.RateLimit.Public), Account: int(cfg.API.RateLimit.Account)}
 	if e.env.Unlimited || e.demo != nil {
 		limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}

@@ -69,25 +69,51 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 }
 
 // parse reads the command line. Values are validated later, so that all errors are
-// reported together. An error says which argument is the first wrong one, and repeats at most
-// the name of a flag: an argument that belongs to no flag may be a secret.
+// reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
-	_, err := app.Parse(args)
-	n := len(args)
-	if err == nil || o.printed || n == 0 {
-		return o, nil
+	if _, err := app.Parse(args); err != nil && !o.printed {
+		return nil, fmt.Errorf("command line: %s; try --help", fault(app, args))
 	}
-	if _, err := parse(args[:n-1], io.Discard); err != nil {
-		return nil, err
+	return o, nil
+}
+
+// fault says which argument is the first wrong one. It repeats at most the name of a flag, unlike
+// kingpin's message: an argument that is no flag may be a secret.
+func fault(app *kingpin.Application, args []string) string {
+	seen := map[string]bool{}
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(args[i], "=")
+		long, isLong := strings.CutPrefix(name, "--")
+		flag := app.GetFlag(long)
+		isSwitch := flag == nil || flag.Model().IsBoolFlag()
+		if flag == nil {
+			long = strings.TrimPrefix(long, "no-")
+			flag = app.GetFlag(long)
+		}
+		switch {
+		case name == "-h":
+			continue
+		case app.GetFlag(strings.TrimPrefix(name, "-")) != nil:
+			return fmt.Sprintf("flag %s needs two dashes", name)
+		case !isLong || long == "":
+			return fmt.Sprintf("argument %d is no flag", i+1)
+		case flag == nil || isSwitch && !flag.Model().IsBoolFlag():
+			return "unknown flag " + config.Line(name)
+		case isSwitch && hasValue:
+			return name + " takes no value"
+		case seen[long] && long != "web.listen-address":
+			return name + " is repeated"
+		}
+		seen[long] = true
+		if !isSwitch && !hasValue {
+			if i++; i == len(args) || strings.HasPrefix(args[i], "-") {
+				return name + " lacks its value"
+			}
+		}
 	}
-	flag, _, _ := strings.Cut(args[n-1], "=")
-	name, isFlag := strings.CutPrefix(flag, "--")
-	if !isFlag || app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-		return nil, fmt.Errorf("command line: argument %d belongs to no flag; try --help", n)
-	}
-	return nil, fmt.Errorf("command line: %s lacks its value, has one that it does not take, or is repeated; try --help", flag)
+	return "invalid value" // of a flag whose type refuses it: there is none today
 }
 
 // configure returns the configuration, or all errors in it and in the other flags.
@@ -99,6 +125,9 @@ func (o *options) configure(lookup func(string) (string, bool)) (*config.Config,
 	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
+	}
+	if cfg != nil && o.discovery && !cfg.Collectors["servers"].Enabled {
+		errs = append(errs, errors.New("--web.enable-service-discovery: needs the collector servers, which must be enabled"))
 	}
 	return cfg, errors.Join(append(errs, o.checkServer()...)...)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,9 +25,36 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 		a.TokenFile = l.join(a.TokenFile)
 		l.addAccount(a, place+".name", place+".token_file")
 	}
+	l.listed = len(l.Accounts)
 	for i, pattern := range l.AccountFiles {
-		l.addAccountFiles(l.at(fmt.Sprintf("account_files[%d]", i)), l.join(pattern))
+		l.patterns = append(l.patterns, filePattern{place: l.at(fmt.Sprintf("account_files[%d]", i)), glob: l.join(pattern)})
+		l.addAccountFiles(l.patterns[i])
 	}
+}
+
+// filePattern is a pattern of account files with its place in the configuration.
+type filePattern struct{ place, glob string }
+
+// FindAccounts returns the configuration with the accounts whose files are there now; nothing else
+// changes. A new account with a fault is left out, and the error has a line for it. One that was
+// there before stays, as its file may be written right now; so do all if a directory cannot be read.
+func (c *Config) FindAccounts() (*Config, error) {
+	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}, faulty: map[Account]bool{}}
+	l.Accounts, l.Notes = nil, nil
+	for _, a := range c.Accounts[:c.listed] {
+		l.used[[2]string{"account", a.Name}] = "accounts"
+		l.Accounts = append(l.Accounts, a)
+	}
+	for _, p := range c.patterns {
+		l.addAccountFiles(p)
+	}
+	if l.unreadable {
+		return c, errors.Join(l.errs...)
+	}
+	l.Accounts = slices.DeleteFunc(l.Accounts, func(a Account) bool {
+		return l.faulty[a] && !slices.Contains(c.Accounts, a)
+	})
+	return &l.Config, errors.Join(l.errs...)
 }
 
 // addFlagAccount adds the account of a token that is set without a file. An empty variable is
@@ -48,8 +76,10 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 }
 
 // addAccountFiles adds an account for each file that matches a pattern. A pattern that
-// matches none is no error, because a Secret may be empty.
-func (l *loader) addAccountFiles(place, pattern string) {
+// matches none is no error, because a Secret may be empty; nor is a link to nothing, which
+// Kubernetes leaves for a moment.
+func (l *loader) addAccountFiles(p filePattern) {
+	place, pattern := p.place, p.glob
 	files, err := filepath.Glob(pattern)
 	if err != nil || pattern == "" {
 		l.add(place, "invalid pattern: must be like /run/secrets/rental/*")
@@ -58,13 +88,14 @@ func (l *loader) addAccountFiles(place, pattern string) {
 	if len(files) == 0 { // Glob ignores that a directory cannot be read
 		if _, err := os.ReadDir(filepath.Dir(pattern)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			l.add(place, "%s", errors.Unwrap(err))
+			l.unreadable = true
 		}
 	}
 	before := len(l.Accounts)
 	for _, file := range files {
 		base := filepath.Base(file)
 		info, err := os.Stat(file)
-		if strings.HasPrefix(base, ".") || err == nil && info.IsDir() { // Kubernetes keeps a Secret in ..data
+		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(base, ".") || err == nil && info.IsDir() { // Kubernetes keeps a Secret in ..data
 			continue
 		}
 		place := place + ": " + file
@@ -77,9 +108,13 @@ func (l *loader) addAccountFiles(place, pattern string) {
 
 // addAccount checks that the name is valid and unique, and that the token can be read.
 func (l *loader) addAccount(a Account, namePlace, tokenPlace string) {
+	before := len(l.errs)
 	l.addName("account", a.Name, namePlace)
 	if _, err := a.ReadToken(); err != nil {
 		l.add(tokenPlace, "%s", err)
+	}
+	if len(l.errs) > before {
+		l.faulty[a] = true
 	}
 	l.Accounts = append(l.Accounts, a)
 }

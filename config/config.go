@@ -30,6 +30,9 @@ type Config struct {
 	Collectors map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
 	Shard      Shard                `yaml:"-"`
 	Notes      []string             `yaml:"-"` // what is valid and probably not intended, each with its place
+
+	listed   int           // number of accounts that no pattern found, the first ones
+	patterns []filePattern // of account files
 }
 
 // API describes the rental API and how to send requests to it.

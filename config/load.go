@@ -81,7 +81,10 @@ type loader struct {
 	flags *Flags
 	errs  []error
 	// used maps names in use, with their kinds, to the place that set them first.
-	used map[[2]string]string
+	used   map[[2]string]string
+	faulty map[Account]bool // those with a fault
+	// unreadable is whether a directory of account files cannot be read.
+	unreadable bool
 }
 
 // control matches control characters, such as a line break in a key or in the name of a file.

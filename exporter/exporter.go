@@ -128,6 +128,9 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
+// accountInterval is how often account files are looked for.
+const accountInterval = time.Minute
+
 // drainTime is for requests in progress at shutdown.
 const drainTime = 20 * time.Second
 
@@ -151,11 +154,15 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		look := time.NewTicker(accountInterval)
+		defer look.Stop()
 		for runCtx.Err() == nil {
 			select {
 			case <-runCtx.Done():
 			case <-e.env.Hangup:
 				_ = e.reload(runCtx) // it logs its outcome
+			case <-look.C:
+				e.lookForAccounts(runCtx)
 			}
 		}
 		e.reloading.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -21,6 +22,8 @@ type loaded struct {
 	config      *config.Config
 	at          time.Time
 	reloadError error // why the last attempt to load one failed; nil if it did not
+
+	accountFault string // of the account files, when they were looked for last
 }
 
 // reload reads the configuration again and puts it in force, or returns why not. The collectors
@@ -50,6 +53,38 @@ func (e *exporter) reload(ctx context.Context) error {
 	e.runner.ApplyConfig(ctx, e.loaded.Load().spec())
 	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
+}
+
+// lookForAccounts adds the accounts whose files came, and removes those whose files went, since it
+// looked before. Everything else stays as it is.
+func (e *exporter) lookForAccounts(ctx context.Context) {
+	e.reloading.Lock()
+	defer e.reloading.Unlock()
+	before := *e.loaded.Load()
+	after := before
+	cfg, err := before.config.FindAccounts()
+	after.config = cfg
+	if text := fmt.Sprint(err); err != nil && text != before.accountFault {
+		level.Warn(e.logger).Log("msg", "account file ignored", "err", err)
+	}
+	after.accountFault = fmt.Sprint(err)
+	e.loaded.Store(&after)
+	added, removed := difference(cfg.Accounts, before.config.Accounts), difference(before.config.Accounts, cfg.Accounts)
+	if ctx.Err() != nil || len(added)+len(removed) == 0 {
+		return
+	}
+	e.runner.ApplyConfig(ctx, after.spec())
+	for _, a := range added {
+		level.Info(e.logger).Log("msg", "account added", "account", a.Name)
+	}
+	for _, a := range removed {
+		level.Info(e.logger).Log("msg", "account removed", "account", a.Name)
+	}
+}
+
+// difference returns the accounts of a that b does not have.
+func difference(a, b []config.Account) []config.Account {
+	return slices.DeleteFunc(slices.Clone(a), func(one config.Account) bool { return slices.Contains(b, one) })
 }
 
 // settings returns how requests to the API are sent.

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,61 @@ func TestReload(t *testing.T) {
 	got := countByToken(a)
 	delete(got, simtest.LabToken)
 	simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
+}
+
+// TestLookForAccounts lets the files of accounts come and go. A faulty one is named once, and costs
+// no neighbour anything.
+func TestLookForAccounts(t *testing.T) {
+	t.Parallel()
+	a, dir := startAPI(t), t.TempDir()
+	more := filepath.Join(dir, "more")
+	if err := os.Mkdir(more, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--config.file=" + a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, "account_files: [more/*]\n")}
+	e, log := newTestExporter(t, args...), &simtest.Buffer{}
+	e.logger = newLogger(log, "info", "logfmt")
+	ctx, stop := context.WithCancel(t.Context())
+	defer e.runner.Wait()
+	defer stop()
+	loadedAt := e.loaded.Load().at
+
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []string // accounts
+		log  string
+	}{
+		{"nothing", func() {}, []string{"main"}, ""},
+		{"a new one and a link to nothing", func() {
+			simtest.WriteFile(t, filepath.Join(more, "lab.token"), simtest.LabToken)
+			simtest.AssertEqual(t, "link", os.Symlink("nowhere", filepath.Join(more, "link")), nil)
+		}, []string{"main", "lab"}, `level=info msg="account added" account=lab`},
+		{"faulty ones", func() {
+			simtest.WriteFile(t, filepath.Join(more, "empty"), "")
+			simtest.WriteFile(t, filepath.Join(more, "main"), "s3cr3t")
+		}, []string{"main", "lab"}, `msg="account file ignored"`},
+		{"still faulty", func() {}, []string{"main", "lab"}, ""},
+		{"a known one becomes empty", func() { simtest.WriteFile(t, filepath.Join(more, "lab.token"), "") }, []string{"main", "lab"}, `msg="account file ignored"`},
+		{"it goes", func() { simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.token")), nil) }, []string{"main"}, `msg="account removed" account=lab`},
+	} {
+		step.do()
+		before := len(log.String())
+		e.lookForAccounts(ctx)
+		got := log.String()[before:]
+		if step.log == "" && strings.Contains(got, "account ") || !strings.Contains(got, step.log) {
+			t.Errorf("%s: got log %q, want %q", step.name, got, step.log)
+		}
+		var names []string
+		for _, account := range e.loaded.Load().config.Accounts {
+			names = append(names, account.Name)
+		}
+		simtest.AssertEqual(t, step.name, names, step.want)
+	}
+	simtest.AssertEqual(t, "time of the configuration", e.loaded.Load().at, loadedAt)
+	if strings.Contains(log.String(), "s3cr3t") {
+		t.Errorf("got a token in the log:\n%s", log)
+	}
 }
 
 // countByToken counts the requests by token, "" for none.

@@ -42,7 +42,7 @@ func TestDocumentedSettings(t *testing.T) {
 		for field := range typ.Fields() {
 			key := field.Tag.Get("yaml")
 			switch {
-			case key == "-":
+			case key == "-" || !field.IsExported():
 				continue
 			case field.Anonymous:
 				check(prefix, field.Type)

@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -73,15 +72,14 @@ func metricTable(ds []*metric.Definition) string {
 // collectorRows matches the rows of the table of the collectors.
 var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
 
-// TestConfigurationDocument compares docs/configuration.md with the flags and the collectors.
-// -update writes the table of the collectors.
+// TestConfigurationDocument compares docs/configuration.md with the collectors. -update writes
+// their table.
 func TestConfigurationDocument(t *testing.T) {
 	source, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	document := string(source)
-	simtest.AssertEqual(t, "flags", documentedFlags(document), definedFlags())
 
 	var rows strings.Builder
 	for _, s := range collector.Resources() {
@@ -92,30 +90,4 @@ func TestConfigurationDocument(t *testing.T) {
 		t.Fatal("docs/configuration.md has no table of the collectors")
 	}
 	simtest.Golden(t, "../docs/configuration.md", collectorRows.ReplaceAllString(document, "${1}"+rows.String()))
-}
-
-// documentedFlags returns the environment variable of each flag in the document's table;
-// those of the collectors count as one.
-func documentedFlags(document string) map[string]string {
-	flags := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (?:`-h`, )?`--([^`=]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(document, -1) {
-		flags[strings.TrimPrefix(row[1], "[no-]")] = strings.Trim(row[2], " `")
-	}
-	return flags
-}
-
-// definedFlags returns the same of the flags.
-func definedFlags() map[string]string {
-	app, _ := newApplication(io.Discard)
-	flags := map[string]string{}
-	for _, f := range app.Model().Flags {
-		switch {
-		case f.Hidden:
-		case strings.HasPrefix(f.Name, "collector.") && f.Name != "collector.disable-defaults":
-			flags["collector.NAME"] = ""
-		default:
-			flags[f.Name] = f.Envar
-		}
-	}
-	return flags
 }

@@ -58,6 +58,9 @@ func (e *exporter) reload(ctx context.Context) error {
 // lookForAccounts adds the accounts whose files came, and removes those whose files went, since it
 // looked before. Everything else stays as it is.
 func (e *exporter) lookForAccounts(ctx context.Context) {
+	if e.demo != nil {
+		return // it has its own accounts
+	}
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	before := *e.loaded.Load()

@@ -1,9 +1,11 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-kit/log"
@@ -13,13 +15,61 @@ import (
 
 // newLogger logs to w what is at least as severe as minLevel, in logfmt or json.
 func newLogger(w io.Writer, minLevel, format string) log.Logger {
-	w = log.NewSyncWriter(w)
-	logger := log.NewLogfmtLogger(w)
+	newFormat := log.NewLogfmtLogger
 	if format == "json" {
-		logger = log.NewJSONLogger(w)
+		newFormat = log.NewJSONLogger
 	}
-	logger = log.With(logger, "ts", log.DefaultTimestampUTC)
-	return level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
+	withTime := func(w io.Writer) log.Logger { return log.With(newFormat(w), "ts", log.DefaultTimestampUTC) }
+	lines := &lineWriter{w: w, turn: make(chan struct{}, 1), dropped: func(n int64) {
+		level.Warn(withTime(w)).Log("msg", "log lines dropped", "lines", n)
+	}}
+	return level.NewFilter(withTime(lines), level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
+}
+
+// maxLogWait is how long a line waits until it is written. A log that nobody reads holds up
+// nothing for longer.
+const maxLogWait = time.Second
+
+// lineWriter writes lines one after the other. While one of them cannot be written, the others are
+// dropped and counted.
+type lineWriter struct {
+	w       io.Writer
+	dropped func(n int64) // writes to w how many lines were dropped
+
+	turn  chan struct{} // has a value while a line is written
+	stuck atomic.Bool   // whether that takes longer than maxLogWait
+	lost  atomic.Int64  // lines dropped since the last one that was written
+}
+
+// Write implements io.Writer. It never fails: nothing could be done about it.
+func (l *lineWriter) Write(line []byte) (int, error) {
+	timer := time.NewTimer(maxLogWait)
+	defer timer.Stop()
+	if l.stuck.Load() {
+		timer.Reset(0)
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-timer.C:
+		l.lost.Add(1)
+		return len(line), nil
+	}
+	copied, written := bytes.Clone(line), make(chan struct{})
+	go func() {
+		if n := l.lost.Swap(0); n > 0 {
+			l.dropped(n)
+		}
+		_, _ = l.w.Write(copied)
+		l.stuck.Store(false)
+		<-l.turn
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-timer.C:
+		l.stuck.Store(true)
+	}
+	return len(line), nil
 }
 
 // newSlogger returns a logger for libraries that use slog. It filters nothing: logger does.
@@ -34,4 +84,14 @@ type slogHandler struct{ slog.Handler }
 func (h slogHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Time, r.PC = time.Time{}, 0
 	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h slogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return slogHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h slogHandler) WithGroup(name string) slog.Handler {
+	return slogHandler{h.Handler.WithGroup(name)}
 }

@@ -2,8 +2,12 @@ package exporter
 
 import (
 	"bytes"
+	"context"
 	"regexp"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-kit/log/level"
 
@@ -22,4 +26,59 @@ func TestLog(t *testing.T) {
 		newSlogger(logger).Info("Listening", "address", ":1")
 		simtest.AssertEqual(t, format, regexp.MustCompile(`20\d\d-[0-9T:.-]+Z`).ReplaceAllString(out.String(), "T"), want)
 	}
+}
+
+// blockedWriter blocks until it is released.
+type blockedWriter struct {
+	bytes.Buffer
+	release chan struct{}
+}
+
+func (w *blockedWriter) Write(p []byte) (int, error) {
+	<-w.release
+	return w.Buffer.Write(p)
+}
+
+// TestStuckLog has a log that nobody reads for a while: a line waits a second at most, further ones
+// not at all, and their number is logged.
+func TestStuckLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &blockedWriter{release: make(chan struct{})}
+		logger := newLogger(w, "info", "logfmt")
+		began := time.Now()
+		for range 5 {
+			level.Info(logger).Log("msg", "a line")
+		}
+		simtest.AssertEqual(t, "time", time.Since(began), maxLogWait)
+		close(w.release)
+		synctest.Wait()
+		level.Info(logger).Log("msg", "works again")
+		got := regexp.MustCompile(`ts=\S+ `).ReplaceAllString(w.String(), "")
+		simtest.AssertEqual(t, "log", got, "level=info msg=\"a line\"\nlevel=warn msg=\"log lines dropped\" lines=4\nlevel=info msg=\"works again\"\n")
+	})
+}
+
+// TestEndsWithStuckLog ends the demo while nothing can be logged.
+func TestEndsWithStuckLog(t *testing.T) {
+	w := &blockedWriter{release: make(chan struct{})}
+	t.Cleanup(func() { close(w.release) })
+	ctx, stop := context.WithCancel(t.Context())
+	status := make(chan int)
+	go func() {
+		status <- Main(ctx, Environment{Args: []string{"--demo", "--web.listen-address=127.0.0.1:0"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &strings.Builder{}, Stderr: w})
+	}()
+	time.AfterFunc(3*time.Second, stop) // while collectors have events to log
+	select {
+	case got := <-status:
+		simtest.AssertEqual(t, "exit status", got, 0)
+	case <-time.After(drainTime + 10*time.Second):
+		t.Error("does not end")
+	}
+}
+
+// TestLibraryLogger asserts that attributes of a library's logger keep lines as they are.
+func TestLibraryLogger(t *testing.T) {
+	var out bytes.Buffer
+	newSlogger(newLogger(&out, "info", "logfmt")).With("address", ":1").Info("Listening")
+	simtest.AssertEqual(t, "line", regexp.MustCompile(`ts=\S+ `).ReplaceAllString(out.String(), ""), "level=info msg=Listening address=:1\n")
 }

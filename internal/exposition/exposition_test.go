@@ -248,6 +248,41 @@ func TestPublishExpiredGroups(t *testing.T) {
 	})
 }
 
+// TestExpiredIsNotServed asserts that a publisher which does not come round serves nothing that has
+// expired, and that one which was set back to an earlier time collects again.
+func TestExpiredIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(6)
+		h.groups[0].expires = time.Now().Add(time.Minute)
+		h.Publisher.Publish()
+		time.Sleep(time.Minute + maxLate - 1)
+		simtest.AssertEqual(t, "before", []any{h.values(t, 0), h.values(t, 1)}, []any{[]float64{1.25}, []float64{1.25}})
+		time.Sleep(time.Nanosecond)
+		simtest.AssertEqual(t, "expired", []any{h.values(t, 0), h.values(t, 1)}, []any{[]float64(nil), []float64{1.25}})
+		h.Publisher.at = time.Now().Add(time.Hour)
+		h.Publisher.Publish()
+		simtest.AssertEqual(t, "collected", h.collected(), []int32{2, 2, 2})
+	})
+}
+
+// TestRest asserts that the publisher rests a few seconds at most, however long it worked.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(6)
+		collect := h.groups[0].Collect
+		h.groups[0].Collect = func(now time.Time) ([]*metric.Sample, time.Time) {
+			time.Sleep(time.Minute) // a busy machine
+			return collect(now)
+		}
+		h.run(t)
+		time.Sleep(time.Minute + 1)
+		h.groups[1].Changed()
+		time.Sleep(maxRest)
+		synctest.Wait()
+		simtest.AssertEqual(t, "collected", h.collected(), []int32{1, 2, 1})
+	})
+}
+
 // TestVariants asserts that a variant is kept once it was asked for, and in advance until it
 // was not asked for a while.
 func TestVariants(t *testing.T) {
@@ -260,7 +295,7 @@ func TestVariants(t *testing.T) {
 			}
 			h.Publisher.Publish()
 			n := 0
-			(*h.Publisher.published.Load())[0].encoded.Range(func(any, any) bool { n++; return true })
+			(*h.Publisher.published.Load())[0].families[0].encoded.Range(func(any, any) bool { n++; return true })
 			kept = append(kept, n)
 		}
 		publish()

@@ -37,11 +37,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool {
-		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous
+		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous && v.end != "" // in OpenMetrics
 	}
 	var parts []part
 	h.Publisher.lastUsed.Store(v, time.Now()) // from now on, this variant is encoded in advance
-	for _, f := range *h.Publisher.published.Load() {
+	for f := range h.Publisher.current() {
 		if unwanted(f.definition.Name) {
 			continue
 		}

@@ -12,6 +12,7 @@ package exposition
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,16 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-// restFactor is the ratio of the publisher's pauses to its work: it uses at most a tenth of
-// a processor.
-const restFactor = 9
+// The time between two publications is restFactor times as long as the work, so that it takes a
+// tenth of a processor, from publishInterval up to maxRest.
+const (
+	restFactor      = 9
+	publishInterval = 100 * time.Millisecond
+	maxRest         = 3 * time.Second
+)
 
-// publishInterval is the least time between two publications.
-const publishInterval = 100 * time.Millisecond
+// maxLate is for how long what has expired is served, if the publisher does not come round.
+const maxLate = time.Second
 
 // variantTTL is for how long a variant is encoded after it was asked for.
 const variantTTL = 10 * time.Minute
@@ -42,8 +47,13 @@ type Group struct {
 
 	changed atomic.Bool
 
-	families []*family // that were collected last
-	expires  time.Time
+	published // what was collected last
+}
+
+// published are the families of a group. It is immutable.
+type published struct {
+	families []*family
+	expires  time.Time // by the wall clock; zero if they do not expire
 }
 
 // Changed marks the group for the next publication. It does not block.
@@ -53,9 +63,10 @@ func (g *Group) Changed() { g.changed.Store(true) }
 // published.
 type Publisher struct {
 	groups    []*Group
-	published atomic.Pointer[[]*family] // in the order of groups; immutable
+	published atomic.Pointer[[]published] // in the order of groups; immutable
 
 	publishing sync.Mutex // held while Publish works
+	at         time.Time  // of the last publication, by the wall clock
 	encoding   sync.Mutex // held while a family is encoded: one at a time, to bound memory
 	lastUsed   sync.Map   // time.Time by variant
 }
@@ -63,7 +74,7 @@ type Publisher struct {
 // NewPublisher returns a publisher of groups. Nothing is published yet.
 func NewPublisher(groups ...*Group) *Publisher {
 	p := &Publisher{groups: groups}
-	p.published.Store(&[]*family{})
+	p.published.Store(&[]published{})
 	for _, g := range groups {
 		g.Changed()
 	}
@@ -78,34 +89,60 @@ func (p *Publisher) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(publishInterval, restFactor*time.Since(began))):
+		case <-time.After(min(max(publishInterval, restFactor*time.Since(began)), maxRest)):
 		}
 	}
 }
 
-// Publish publishes the groups that changed or expired. Earlier changes are served when it
-// returns.
+// Publish publishes the groups that changed or expired, all as they are at one moment. Earlier
+// changes are served when it returns. If the wall clock was set back, every group may have expired.
 func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
-	now, all := time.Now(), []*family{}
-	for _, g := range p.groups {
-		expired := !g.expires.IsZero() && !now.Before(g.expires)
-		if g.changed.Swap(false) || expired {
+	now := time.Now().Round(0) // by the wall clock, which may step
+	setBack := now.Before(p.at)
+	p.at = now
+	var fresh []*family
+	all := make([]published, len(p.groups))
+	for i, g := range p.groups {
+		if g.changed.Swap(false) || g.expired(now) || setBack {
 			var samples []*metric.Sample
 			samples, g.expires = g.Collect(now)
 			g.families = newFamilies(samples, g.Definitions)
-			for v, at := range p.lastUsed.Range {
-				for _, f := range g.families {
-					if now.Sub(at.(time.Time)) <= variantTTL {
-						p.encode(f, v.(variant))
-					}
+			fresh = append(fresh, g.families...)
+		}
+		all[i] = g.published
+	}
+	for v, at := range p.lastUsed.Range {
+		for _, f := range fresh {
+			if now.Sub(at.(time.Time)) <= variantTTL {
+				p.encode(f, v.(variant))
+			}
+		}
+	}
+	p.published.Store(&all)
+}
+
+// expired returns whether the families have expired at a time.
+func (p published) expired(now time.Time) bool {
+	return !p.expires.IsZero() && !now.Before(p.expires)
+}
+
+// current returns the families that are published and have not expired.
+func (p *Publisher) current() iter.Seq[*family] {
+	now := time.Now().Round(0)
+	return func(yield func(*family) bool) {
+		for _, g := range *p.published.Load() {
+			if g.expired(now.Add(-maxLate)) {
+				continue
+			}
+			for _, f := range g.families {
+				if !yield(f) {
+					return
 				}
 			}
 		}
-		all = append(all, g.families...)
 	}
-	p.published.Store(&all)
 }
 
 // encode returns a family in a variant. The first call encodes it, others wait.
@@ -125,7 +162,7 @@ func (p *Publisher) encode(f *family, v variant) part {
 
 // Gather implements prometheus.Gatherer.
 func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
-	for _, f := range *p.published.Load() {
+	for f := range p.current() {
 		families, err = append(families, f.definition.Family(f.samples)), errors.Join(err, f.err)
 	}
 	return families, err
@@ -140,7 +177,7 @@ func (p *Publisher) Samples() map[string][]*metric.Sample {
 			all[strings.TrimPrefix(d.Name, metric.Namespace)] = nil
 		}
 	}
-	for _, f := range *p.published.Load() {
+	for f := range p.current() {
 		all[strings.TrimPrefix(f.definition.Name, metric.Namespace)] = f.samples
 	}
 	return all

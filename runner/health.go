@@ -146,7 +146,11 @@ func (r *Runner) collectResource(name string) (metrics []*metric.Sample, expires
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, j := range r.jobs() {
-		if j.resource.Name == name && j.shown() {
+		if j.resource.Name != name {
+			continue
+		}
+		j.fetchExpired()
+		if j.shown() {
 			metrics = append(append(metrics, j.snapshot.Metrics...), j.changes.Metrics...)
 			expires = metric.Earlier(expires, j.health.expires())
 		}

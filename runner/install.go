@@ -64,6 +64,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	for _, other := range r.accounts {
 		if known := other.known().Data.Account; other != j.account && known != nil && known.ID == id {
 			level.Warn(&r.log).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
+			return
 		}
 	}
 }

@@ -82,6 +82,9 @@ func (j *job) attempt(ctx context.Context) {
 	h, ended := &j.health, time.Now()
 	h.Err, h.Duration, j.tried = err, ended.Sub(began), true
 	if err == nil {
+		if j.shown() && snap.IsOlder(j.snapshot) {
+			snap.MadeAtLatest = time.Time{} // the interval decides, not when another cache expires
+		}
 		j.install(snap, wallClock())
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
@@ -105,7 +108,7 @@ func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 		j.schedule.late = 0
 	}
 	if j.health.Err != nil {
-		return j.schedule.afterFailure(j.health.Err, longestRetry, ended)
+		return j.schedule.afterFailure(j.health.Err, interval, longestRetry, ended)
 	}
 	if ended.Sub(began) > interval { // a fetch that took so long counts from its end
 		began = ended
@@ -135,8 +138,23 @@ func (j *job) onPage(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// maxSetBack is by how much the wall clock may be set back without effect. Data that was taken later
+// in the future has expired: its age is not known.
+const maxSetBack = time.Minute
+
 // shown returns whether there is data that has not expired.
-func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
+func (j *job) shown() bool {
+	now := wallClock()
+	return now.Before(j.health.expires()) && j.health.Taken.Sub(now) < maxSetBack
+}
+
+// fetchExpired fetches data at once that has expired although fetches succeed: the wall clock was
+// set, or only older copies came.
+func (j *job) fetchExpired() {
+	if !j.health.Taken.IsZero() && j.health.Err == nil && !j.shown() {
+		j.setLatest(time.Now())
+	}
+}
 
 // setTiming changes the intervals and the maximum age; data and schedule are kept. The next
 // fetch comes at the new interval from now at the latest.

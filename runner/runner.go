@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
@@ -93,15 +94,22 @@ func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 	}
 }
 
+// maxAtOnce bounds the fetches of Once, and so the connections.
+const maxAtOnce = 32
+
 // Once fetches everything a single time. The error says how many collectors failed;
 // why is in the log.
 func (r *Runner) Once(ctx context.Context, s Spec) error {
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(maxAtOnce)
 	jobs := r.configure(s)
 	for _, j := range jobs {
-		all.Go(func() { j.attempt(ctx) })
+		all.Go(func() error {
+			j.attempt(ctx)
+			return nil
+		})
 	}
-	all.Wait()
+	_ = all.Wait() // nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	failed := 0

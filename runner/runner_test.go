@@ -118,7 +118,7 @@ func TestApplyConfig(t *testing.T) {
 		{"shorter interval", configure(5*time.Second, 10*time.Minute).withLab(), shorter, nil},
 		{"another token source", spec(func(c *Spec) { c.Accounts[1].Identity = "another file" }), requestsPer(0, 1), nil},
 		{"another API", spec(func(c *Spec) { c.API = "another" }), requestsPer(1, 2), nil},
-		{"shorter max_age", configure(time.Minute, 20*time.Second).withLab(), none, []string{""}},
+		{"shorter max_age, which expires data", configure(time.Minute, 20*time.Second).withLab(), requestsPer(1, 2), nil},
 		{"an account removed", configure(time.Minute, 10*time.Minute), none, []string{lab}},
 		{"a collector removed", spec(func(c *Spec) { delete(c.Collectors, "plans") }), none, families(resource("plans"))},
 		{"an account added", spec(func(c *Spec) {
@@ -241,6 +241,34 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
+// TestClockSteps moves the time at which data was fetched, which is as if the wall clock had been set.
+// Data of the future has expired, and what has expired is fetched at once, if fetches succeed.
+func TestClockSteps(t *testing.T) {
+	for _, step := range []time.Duration{8 * time.Hour, -24 * time.Hour} {
+		subtest(t, step.String(), func(_ *testing.T, h *harness) {
+			h.run(configure(time.Hour, 6*time.Hour, "plans"))
+			h.set.Run(h.ctx)
+			h.settle()
+			set := func() {
+				h.set.mu.Lock()
+				for _, j := range h.set.jobs() {
+					j.health.Taken = j.health.Taken.Add(-step)
+					j.group.Changed()
+				}
+				h.set.mu.Unlock()
+				time.Sleep(time.Second)
+			}
+			n := len(h.requestsFor("/plans"))
+			set()
+			h.assertEqual("plans, requests", []int{len(h.published("plan_in_stock")), len(h.requestsFor("/plans")) - n}, []int{15, 1})
+			h.Inject(simtest.Fault{Kind: simtest.Drop})
+			h.runFor(time.Hour)
+			set()
+			h.assertEqual("plans while the provider is down", len(h.published("plan_in_stock")), 0)
+		})
+	}
+}
+
 // TestOlderCopies has caches that alternate between a response and an older copy, and then
 // only the copy until the data expires.
 func TestOlderCopies(t *testing.T) {
@@ -296,6 +324,30 @@ func TestWait(t *testing.T) {
 			h.log.Assert(h.t) // a canceled fetch is no failure
 		})
 	}
+}
+
+// TestOnceAtOnce asserts how many requests of many accounts are made at the same time.
+func TestOnceAtOnce(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		var now, most atomic.Int32
+		h.OnRequest(func(string, url.Values) {
+			n := now.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Second)
+			now.Add(-1)
+		})
+		c := configure(time.Minute, 10*time.Minute, "account", "servers")
+		h.Change(func(w *simulator.World) {
+			for i := range 100 {
+				token := fmt.Sprint("secret-", i)
+				w.Accounts[token] = simulator.ExampleAccount(token, time.Now())
+				c.Accounts = append(c.Accounts, testAccount(fmt.Sprint(i), token))
+			}
+		})
+		h.assertEqual("error", h.set.Once(t.Context(), c), error(nil))
+		h.assertEqual("requests at the same time", most.Load(), int32(maxAtOnce))
+	})
 }
 
 func TestOnce(t *testing.T) {

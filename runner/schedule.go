@@ -9,7 +9,7 @@ import (
 )
 
 // The first delay after a failure is an eighth of the interval, at most firstRetry. The longest is
-// the interval, at most maxRetry; at most maxSoonRetry after a rejected token, so that a new one is
+// the configured interval, at most maxRetry; at most maxSoonRetry after a rejected token, so that a new one is
 // used soon, and while a restock is waited for.
 const (
 	firstRetry   = 8 * time.Second
@@ -46,8 +46,8 @@ const earliest = 2 * time.Second
 
 // afterFailure returns when to fetch again: when the API says so, else after a delay that
 // doubles with every failure in a row; both with jitter.
-func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
-	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), interval, maxRetry)
+func (s *schedule) afterFailure(err error, interval, longest time.Duration, now time.Time) time.Time {
+	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), longest, maxRetry)
 	s.failures++
 	s.aimed = false
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {

@@ -44,7 +44,7 @@ func TestAfterFailure(t *testing.T) {
 		var s schedule
 		assertNext := func(what string, seconds float64) {
 			delay := time.Duration(seconds * float64(time.Second))
-			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", what), s.afterFailure(c.err, c.interval, start), delay-delay/5, delay)
+			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", what), s.afterFailure(c.err, c.interval, c.interval, start), delay-delay/5, delay)
 		}
 		for i, seconds := range c.want {
 			assertNext(fmt.Sprint(i), seconds)
@@ -53,7 +53,8 @@ func TestAfterFailure(t *testing.T) {
 		assertNext("after a success", c.want[0])
 	}
 	var s schedule
-	assertBetween(t, "when the API says", s.afterFailure(told(time.Hour), time.Minute, start), time.Hour, time.Hour+6*time.Second)
+	assertBetween(t, "while a restock is waited for", s.afterFailure(failed, 2*time.Second, time.Minute, start), 200*time.Millisecond, 250*time.Millisecond)
+	assertBetween(t, "when the API says", s.afterFailure(told(time.Hour), time.Minute, time.Minute, start), time.Hour, time.Hour+6*time.Second)
 }
 
 // TestAfterSuccess has fetches at start of responses that were made before.

@@ -3,6 +3,7 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -115,15 +116,22 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 	return e, nil
 }
 
-// printOnce fetches everything and prints it. The error says what failed.
+// printOnce fetches everything and prints it, or nothing if it is interrupted. The error says what
+// failed.
 func (e *exporter) printOnce(ctx context.Context) error {
 	failed := e.runner.Once(ctx, e.loaded.Load().spec())
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %w", ctx.Err())
+	}
 	e.runner.Publisher.Publish()
 	families, err := prometheus.Gatherers{e.registry, e.runner.Publisher}.Gather()
+	var text bytes.Buffer
 	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(e.env.Stdout, f); err != nil {
-			return fmt.Errorf("output: %w", err)
-		}
+		_, encodeErr := expfmt.MetricFamilyToText(&text, f)
+		err = errors.Join(err, encodeErr)
+	}
+	if _, err := text.WriteTo(e.env.Stdout); err != nil {
+		return fmt.Errorf("output: %w", err)
 	}
 	return errors.Join(failed, err)
 }
@@ -145,9 +153,10 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 	}
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	var background sync.WaitGroup
 	if e.demo != nil {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", localURL(e.options.web, listeners[0].Addr().String()))
-		go e.demo.Run(runCtx)
+		background.Go(func() { e.demo.Run(runCtx) })
 	}
 	e.runner.Run(runCtx)
 	e.runner.ApplyConfig(runCtx, e.loaded.Load().spec())
@@ -168,6 +177,7 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 		e.reloading.Lock()
 		defer e.reloading.Unlock()
 		e.runner.Wait()
+		background.Wait()
 	}()
 
 	servers, failed := e.serveAt(listeners, e.handler(runCtx))

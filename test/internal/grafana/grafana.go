@@ -64,10 +64,11 @@ type Panel struct {
 		Overrides []struct{ Properties []Property }
 	}
 	Transformations []Transformation
-	Options         struct {
-		SortBy []struct{ DisplayName string }
-	}
+	Options         struct{ SortBy []SortBy }
 }
+
+// SortBy is the column by which a table is sorted.
+type SortBy struct{ DisplayName string }
 
 // Transformation joins, hides and renames fields.
 type Transformation struct {
@@ -149,7 +150,7 @@ func Interpolate(expr string, values map[string]string) string {
 			return value
 		}
 		switch name {
-		case "job", "instance", "account", "location", "plan":
+		case "job", "account", "location", "plan":
 			return ".+" // the value of All
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns

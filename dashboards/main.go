@@ -1,21 +1,20 @@
-// Writes the dashboards to the working directory, with names and descriptions of metrics as the
-// exporter defines them.
+// Writes the dashboards to the working directory. Names and descriptions of metrics are those of the
+// exporter's definitions.
 package main
 
 import (
-	"fmt"
+	"log"
 	"os"
 )
 
 //go:generate go run .
 
 func main() {
-	for _, f := range all() {
-		if err := f.write(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for _, b := range boards() {
+		if err := os.WriteFile(b.file(), b.json(), 0o644); err != nil {
+			log.Fatal(err)
 		}
 	}
 }
 
-func all() []file { return []file{stock(), planBoard(), accounts(), status()} }
+func boards() []board { return []board{stock(), onePlan(), accounts(), status()} }

@@ -25,7 +25,7 @@ const (
 // definition returns a metric of the exporter by its name without prefix. It panics if there is none,
 // so that a metric that is renamed fails here.
 func definition(name string) *metric.Definition {
-	for _, d := range append(exporter.Definitions(), pending...) {
+	for _, d := range exporter.Definitions() {
 		if d.Name == metric.Namespace+name || d.Type == "histogram" && d.Name+"_bucket" == metric.Namespace+name {
 			return d
 		}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -41,12 +42,15 @@ func TestDashboardQueries(t *testing.T) {
 			s.checkNotDoubled(q)
 		}
 	}
+	s.checkTruth()
 }
 
 // dashboardStack is a provider, two exporters and a Prometheus.
 type dashboardStack struct {
 	*prometheus
-	exporters []string // addresses, which are the values of the label instance
+	api       *simtest.API
+	tokens    map[string]string // of accounts, of which held is never known
+	exporters []string          // addresses, which are the values of the label instance
 	began     time.Time
 	end       time.Time // all queries are evaluated at this time
 }
@@ -54,8 +58,9 @@ type dashboardStack struct {
 const (
 	restockedPlan = "ryzen-5-3600" // sold out at first
 	savedPlan     = "ryzen-9-9950x"
+	oldPrice      = 12.5 // of the first server of main, before it is 15
 	// restocking are the settings of an exporter that soon sees what happen changes.
-	restocking = "collectors: {transactions: {interval: 10s}}\nwatches: [{name: restocked, plans: [" + restockedPlan + "]}]\n"
+	restocking = "collectors: {transactions: {interval: 10s}, servers: {interval: 10s}}\nwatches: [{name: restocked, plans: [" + restockedPlan + "]}]\n"
 	queryStep  = 5 * time.Second
 	// queryWindow is Grafana's $__interval and $__rate_interval.
 	queryWindow = 20 * time.Second
@@ -70,8 +75,11 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 	t.Helper()
 	names := []string{"main", "lab", "held"}
 	api, tokens := startAPI(t, names...)
+	api.Change(func(w *simulator.World) {
+		simulator.Put(w.Accounts[tokens["main"]].Servers[0], oldPrice, "price", "monthly", "usd")
+	})
 	api.Inject(simtest.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
-	s := &dashboardStack{began: time.Now()}
+	s := &dashboardStack{api: api, tokens: tokens, began: time.Now()}
 	for range 2 {
 		s.exporters = append(s.exporters, strings.TrimPrefix(startExporter(t, api, tokens, restocking).URL, "http://"))
 	}
@@ -80,7 +88,8 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 global: {scrape_interval: %[1]s, evaluation_interval: %[1]s}
 rule_files: ['%[2]s/*.rules.yml']
 scrape_configs:
-  - {job_name: server_rental, static_configs: [{targets: [%[3]q, %[4]q]}]}
+  - {job_name: first, static_configs: [{targets: [%[3]q]}]}
+  - {job_name: second, static_configs: [{targets: [%[4]q]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, repo.Path(t, "alerts"), s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval or a minute ago, so that must exist before the change.
@@ -92,6 +101,7 @@ scrape_configs:
 		`delta(server_rental_transactions_credit_usd{account="main", type="topup"}[5m] offset %s) > 0`,
 		`delta(server_rental_transactions_debit_usd{account="main", type="renewal"}[5m] offset %s) > 0`,
 		`server_rental_incidents_ongoing offset %s > 0`,
+		`server_rental_server_previous_price_usd_per_month{account="main"} offset %s > 0`,
 	} {
 		expr := fmt.Sprintf(change, settled)
 		simtest.Eventually(t, expr+" in both exporters", func() bool { return len(s.query(expr)) == 2 })
@@ -103,13 +113,13 @@ scrape_configs:
 	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server_rental"} == 1`}, "time": {seconds(s.end)}})) == 2
+		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job=~"first|second"} == 1`}, "time": {seconds(s.end)}})) == 2
 	})
 	return s
 }
 
 // happen brings a plan back in stock at another price, begins an outage and a maintenance,
-// and adds a top-up and a renewal to an account's transactions.
+// changes the price of an account's server, and adds a top-up and a renewal to its transactions.
 func happen(w *simulator.World, token string) {
 	setInStock(w, restockedPlan)
 	for _, p := range w.Plans {
@@ -120,6 +130,7 @@ func happen(w *simulator.World, token string) {
 	simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
 	w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
 	a := w.Accounts[token]
+	simulator.Put(a.Servers[0], 15.0, "price", "monthly", "usd")
 	for i, amount := range []float64{40, -15} {
 		next := maps.Clone(a.Transactions[0])
 		next["id"] = next["id"].(int) + 1
@@ -171,20 +182,14 @@ func assertNear(t testing.TB, what string, got, want map[string]float64) {
 	simtest.AssertEqual(t, what, got, want)
 }
 
-// firstExporter is the first exporter's instance as Grafana inserts it: escaped for a
-// regular expression in a string.
-func (s *dashboardStack) firstExporter() string {
-	return strings.ReplaceAll(regexp.QuoteMeta(s.exporters[0]), `\`, `\\`)
-}
-
 // needsMore matches queries of the results of recording rules, and of what did not happen.
-var needsMore = regexp.MustCompile(`:avg\d+d|state=~"\(\?i\)\.\*maintenance|ssh_keys_changed|_last_sellout_|configuration_last_restock|api_errors_total`)
+var needsMore = regexp.MustCompile(`:avg\d+d|in_stock:max|plan_restocks_total{job=~"\$job", plan="|offset 30d|month="|state=~"\(\?i\)\.\*maintenance|ssh_keys_changed|_last_sellout_|configuration_last_restock|api_errors_total|kind="news"`)
 
 // checkQuery checks that a query returns data in some currency, and none of another
 // program, with the labels that the legend names.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
-	selected := map[string]string{"job": "server_rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
+	selected := map[string]string{"job": "first", "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
 	s.evaluate(q, "usd", selected) // must be valid with single values too
 	if needsMore.MatchString(q.Expr) {
 		return
@@ -208,6 +213,90 @@ func (s *dashboardStack) checkQuery(q grafana.Query) {
 	}
 }
 
+// checkTruth compares what panels show with the provider's data, of which the account held is never
+// known: sums with the number of accounts that they know, and rows without a value last.
+func (s *dashboardStack) checkTruth() {
+	s.t.Helper()
+	queries := map[string]grafana.Query{}
+	for _, d := range grafana.Load(s.t) {
+		for _, q := range d.Queries() {
+			queries[strings.TrimPrefix(q.Key, "server-rental-")] = q
+		}
+	}
+	var want map[string]map[string]float64
+	s.api.Change(func(w *simulator.World) { want = s.truth(w) })
+	for key, shown := range want {
+		assertNear(s.t, key+" against the provider", s.values(queries[key], nil), shown)
+	}
+	listed := float64(len(s.values(queries["status/109/since"], nil)))
+	simtest.AssertEqual(s.t, "number of alerts", s.values(queries["status/904/A"], nil), map[string]float64{"map[]": listed})
+	for key, rows := range map[string]int{"accounts/107/left": 2, "accounts/202/renews": len(want["accounts/304/price"]), "stock/110/price": len(want["stock/110/price"])} {
+		all := s.evaluate(queries[key], "usd", nil) // Grafana adds rows without such a value after these
+		if len(all) != rows || !slices.IsSortedFunc(all, func(a, b series) int { return cmp.Compare(a.value, b.value) }) {
+			s.t.Errorf("%s: got %v, want %d rows in ascending order", key, all, rows)
+		}
+	}
+}
+
+// numberOf returns a number of an object.
+func numberOf(o simulator.Object, path ...string) float64 {
+	n, _ := strconv.ParseFloat(fmt.Sprint(simulator.At(o, path...)), 64)
+	return n
+}
+
+// truth is what the provider's data makes of queries, by key and labels.
+func (s *dashboardStack) truth(w *simulator.World) map[string]map[string]float64 {
+	want := map[string]map[string]float64{}
+	add := func(key string, value float64, labels ...string) {
+		if want[key] == nil {
+			want[key] = map[string]float64{}
+		}
+		want[key]["map["+strings.Join(labels, " ")+"]"] += value
+	}
+	months := map[string]string{time.Now().UTC().Format("2006-01"): "current", time.Now().UTC().AddDate(0, 0, -time.Now().UTC().Day()).Format("2006-01"): "previous"}
+	for _, name := range []string{"main", "lab"} {
+		a := w.Accounts[s.tokens[name]]
+		add("accounts/701/A", numberOf(a.Account, "balance", "usd"))
+		for _, server := range a.Servers {
+			labels := []string{"account:" + name, "server:" + simulator.Text(server, "id")}
+			add("accounts/304/price", numberOf(server, "price", "monthly", "usd"), labels...)
+			add("accounts/702/A", numberOf(server, "price", "monthly", "usd"))
+			add("accounts/301/A", 1, "status:"+simulator.Text(server, "status"))
+		}
+		for _, t := range a.Transactions {
+			month := months[simulator.Text(t, "created_at")[:len("2006-01")]]
+			if usd := numberOf(t, "amount", "usd"); usd < 0 && month != "" {
+				add("accounts/502/"+month, -usd, "type:"+simulator.Text(t, "type"))
+			}
+		}
+		for _, panel := range []string{"701", "702", "703", "301", "401"} {
+			add("accounts/"+panel+"/known", 1)
+		}
+	}
+	for _, panel := range []string{"701", "702", "703", "301", "401"} {
+		add("accounts/"+panel+"/of", float64(len(s.tokens)))
+	}
+	add("accounts/304/before", oldPrice, "account:main", "server:"+simulator.Text(w.Accounts[s.tokens["main"]].Servers[0], "id"))
+	for _, p := range w.Plans {
+		plan, stock := "plan:"+simulator.Text(p, "id"), 0.0
+		if simulator.At(p, "availability", "in_stock") == true {
+			stock = 1
+		}
+		add("stock/110/stock", stock, plan)
+		add("stock/110/price", numberOf(p, "price", "monthly", "usd"), plan)
+		if simulator.Text(p, "id") == restockedPlan {
+			add("stock/602/price", numberOf(p, "price", "monthly", "usd"), plan)
+		}
+	}
+	for _, l := range w.Status["locations"].(simulator.Object) {
+		for _, state := range simulator.At(l.(simulator.Object), "components").(simulator.Object) {
+			add("status/102/A", 1, "state:"+fmt.Sprint(state))
+		}
+	}
+	add("status/103/incidents", 1)
+	return want
+}
+
 // perProcess matches queries about when and how often exporters make requests, of which two
 // exporters make more, and of times at which each saw a change.
 var perProcess = regexp.MustCompile(`server_rental_exporter_(collector|api)|_total|_last_(restock|hit)_|avg_over_time|time\(\)`)
@@ -216,7 +305,7 @@ var perProcess = regexp.MustCompile(`server_rental_exporter_(collector|api)|_tot
 // same series, with the same values where they are the provider's.
 func (s *dashboardStack) checkNotDoubled(q grafana.Query) {
 	s.t.Helper()
-	alone, both := s.values(q, map[string]string{"instance": s.firstExporter()}), s.values(q, nil)
+	alone, both := s.values(q, map[string]string{"job": "first"}), s.values(q, nil)
 	labels := slices.Sorted(maps.Keys(both))
 	switch perExporter := strings.Contains(fmt.Sprint(labels), "instance:"); {
 	case perExporter:

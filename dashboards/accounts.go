@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // accounts is about money and what it is for: how long the balance lasts, renewals, top-ups, servers.
 func accounts() board {
 	return board{
-		name: "accounts", title: "Server rental: accounts and servers", from: "now-7d", refresh: "1m", timezone: "utc",
+		name: "accounts", title: "Server rental: accounts and servers", from: "now-7d", timezone: "utc",
 		description: "How long the balance lasts, renewals, open top-ups, money in and out, and servers. Times are in UTC, like the provider's dates.",
 		annotations: []annotation{news(account)},
 		rows: []row{
@@ -55,7 +55,7 @@ func sums() []dashboard.Panel {
 func accountTable() dashboard.Panel {
 	balance, cost, until := perAccount("account_balance_usd"), perAccount("account_cost_usd_per_month"), perAccount("account_funded_until_timestamp_seconds")
 	return panel{id: 107, title: "Accounts", w: 24, h: 8, noValue: "No account is known", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected"}.table(
-		"The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; "+"until when to top up with the slowest of the coins that were used, by the last 20 settlements of each; the months that the balance pays; the monthly cost; what is due; and whether the token is accepted. Everything excludes VAT. Colours are those of the alerts.",
+		"The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; until when to top up with the slowest of the coins that were used, by the last 20 settlements of each; the months that the balance pays; the monthly cost; what is due; and whether the token is accepted. Everything excludes VAT. Colours are those of the alerts.",
 		accountColumn("accounts"),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(daySteps).ascending(),
 		when("until", "Funded until", 110, until, date),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -36,8 +37,7 @@ type board struct {
 	title       string
 	description string
 	from        string // default start of the time range
-	refresh     string
-	timezone    string
+	timezone    string // the browser's by default
 	annotations []annotation
 	rows        []row
 }
@@ -121,7 +121,7 @@ func marks(name, colour, expr, title, text string, enabled bool) annotation {
 // build returns the dashboard, and the ids of its timelines. Health is its first row.
 func (b board) build() (dashboard.Dashboard, []uint32) {
 	d := dashboard.NewDashboardBuilder(b.title).Uid(uidPrefix+b.name).Description(b.description).Version(1).
-		Time(b.from, "now").Refresh(b.refresh).Timezone(b.timezone).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
+		Time(b.from, "now").Refresh("1m").Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
 	if b.name == "plan" { // not in the list of dashboards, which would pass several plans
 		d.Tags([]string{"prometheus"})
 	}

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // it is in stock.
 func onePlan() board {
 	return board{
-		name: "plan", title: "Server rental: one plan", from: "now-24h", refresh: "1m", timezone: "browser",
+		name: "plan", title: "Server rental: one plan", from: "now-24h",
 		description: "One plan: stock, price, restocks, order form, locations and saved configurations.",
 		annotations: []annotation{news(thisPlan)},
 		rows: []row{

@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // status is about what the provider reports, and about collectors, requests and the exporter's process.
 func status() board {
 	return board{
-		name: "status", title: "Server rental: provider status and exporter health", from: "now-6h", refresh: "30s", timezone: "browser",
+		name: "status", title: "Server rental: provider status and exporter health", from: "now-6h",
 		description: "Health of the provider and of the exporter: alerts, components, incidents, collectors, requests and limits.",
 		annotations: []annotation{outages(true)},
 		rows: []row{
@@ -78,7 +78,7 @@ func collectors() []dashboard.Panel {
 	of := func(name string) string { return gauge(perCollector, "exporter_collector_"+name, accountOrPublic) }
 	return []dashboard.Panel{
 		panel{id: 301, title: "Collectors", w: 24, h: 12, noValue: "No collector is known", alerts: "CollectorFailing DataMissing ItemsInvalid"}.table(
-			"Whether the last fetch of each collector succeeded, those that failed first; the time since its last success, in intervals too; when the provider made the data that is shown; and items that were not understood in full. "+"Public collectors have no account. With several exporters, the better one counts.",
+			"Whether the last fetch of each collector succeeded, those that failed first; the time since its last success, in intervals too; when the provider made the data that is shown; and items that were not understood in full. Public collectors have no account. With several exporters, the better one counts.",
 			state("success", "Last fetch", 92, of("success"), successTexts).ascending(),
 			flexible("collector", "Collector", 120), accountColumn("status"),
 			agoColumn("last", "Last success", of("last_success_timestamp_seconds")),

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 func stock() board {
 	watches := course("watches", "Watch {{watch}}", by("watch", over("max", "watch_plans_in_stock", "$__interval"))+" > bool 0")
 	return board{
-		name: "stock", title: "Server rental: stock and prices", from: "now-24h", refresh: "1m", timezone: "browser",
+		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, and stock, prices and restocks of plans and saved configurations over time. Prices are per month and exclude VAT.",
 		// One component anywhere would shade every chart; stock is in Stock over time already.
 		annotations: []annotation{outages(false), news(`alertname!~"ServerRentalPlan(BackInStock|SoldOut)"`)},
@@ -99,7 +99,7 @@ func plans() dashboard.Panel {
 	of := func(name, labels string) string { return gauge("plan"+labels, "plan_"+name, plan) }
 	recorded := func(expr string) string { return by("plan", known("plan", expr, "plan_in_stock", plan)) }
 	return panel{id: 110, title: "Plans, " + inCurrency, w: 24, h: 17, noValue: "No plan is known", alerts: "PlanBackInStock PlanPriceChanged"}.table(
-		"The chosen plans, cheapest first. "+help("plan_in_stock")+" Prices are per month and exclude VAT; 30 d is their change in 30 days. "+"Share is of 30 days in stock, Stays how long it stays in stock, and Gone how long it is then sold out, on average: they need alerts/stock.rules.yml.",
+		"The chosen plans, cheapest first. "+help("plan_in_stock")+" Prices are per month and exclude VAT; 30 d is their change in 30 days. Share is of 30 days in stock, Stays how long it stays in stock, and Gone how long it is then sold out, on average: they need alerts/stock.rules.yml.",
 		stockColumn(of("in_stock", "")),
 		planColumn("stock"),
 		priceColumn(by("plan", prices("plan_price_", plan))).ascending(),

@@ -74,8 +74,7 @@ func result(text, colour string) dashboard.ValueMappingResult {
 	return dashboard.ValueMappingResult{Text: orNil(text), Color: &colour}
 }
 
-// value maps one value, between a range, words texts that match a pattern, and noData what is neither
-// good nor bad. Grafana 11 matches no range without an end, so that is a large number.
+// value maps one value, between a range, words texts that match a pattern, and noData what is not known.
 func value(of, text, colour string) mapping {
 	return mapping{ValueMap: &dashboard.ValueMap{Type: "value", Options: map[string]dashboard.ValueMappingResult{of: result(text, colour)}}}
 }

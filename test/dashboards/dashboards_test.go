@@ -158,8 +158,8 @@ func overrides[T any](t *testing.T, p grafana.Panel, id string) (all []T) {
 	return all
 }
 
-// checkTable checks that a table says what is missing if it is empty, that the value of each
-// query has a column or is hidden, and that the column by which it is sorted exists.
+// checkTable checks that a table says what is missing if it is empty, that the value and the labels
+// of each query have a column or are hidden, and that the column by which it is sorted exists.
 func checkTable(t *testing.T, where string, p grafana.Panel) {
 	t.Helper()
 	if p.FieldConfig.Defaults.NoValue == "" {
@@ -173,7 +173,9 @@ func checkTable(t *testing.T, where string, p grafana.Panel) {
 		for name := range tr.Options.ExcludeByName {
 			placed[name] = true
 		}
-		placed[tr.Options.ValueField] = true // of a matrix
+		for _, name := range []string{tr.Options.ValueField, tr.Options.RowField, tr.Options.ColumnField} { // of a matrix
+			placed[name] = true
+		}
 	}
 	// By a column, or by the first query: Grafana puts what is not known first in ascending order.
 	bySort := slices.ContainsFunc(p.Options.SortBy, func(s grafana.SortBy) bool { return shown[s.DisplayName] })
@@ -181,6 +183,13 @@ func checkTable(t *testing.T, where string, p grafana.Panel) {
 		t.Errorf("%s: is sorted by %v and %s, want one of %v or a query", where, p.Options.SortBy, p.Targets[0].Expr, slices.Sorted(maps.Keys(shown)))
 	}
 	for _, q := range p.Targets {
+		if by := regexp.MustCompile(`by \((.*?)\)`).FindStringSubmatch(q.Expr); by != nil {
+			for _, label := range strings.Split(by[1], ", ") {
+				if !placed[label] {
+					t.Errorf("%s: the label %s has neither name nor is it hidden", where, label)
+				}
+			}
+		}
 		if name := "Value #" + q.RefID; !placed[name] && !placed["Value"] && !placed["state"] {
 			t.Errorf("%s: the column %q has no name", where, name)
 		}

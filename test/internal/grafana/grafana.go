@@ -73,9 +73,9 @@ type SortBy struct{ DisplayName string }
 // Transformation joins, hides and renames fields.
 type Transformation struct {
 	Options struct {
-		ExcludeByName map[string]bool
-		RenameByName  map[string]string
-		ValueField    string // of a matrix
+		ExcludeByName                     map[string]bool
+		RenameByName                      map[string]string
+		ValueField, RowField, ColumnField string // of a matrix
 	}
 }
 

@@ -119,9 +119,9 @@ func marks(name, colour, expr, title, text string, enabled bool) annotation {
 }
 
 // build returns the dashboard, and the ids of its timelines. Health is its first row.
-func (b board) build() (dashboard.Dashboard, []uint32) {
-	d := dashboard.NewDashboardBuilder(b.title).Uid(uidPrefix+b.name).Description(b.description).Version(1).
-		Time(b.from, "now").Refresh("1m").Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
+func (b board) build() (dashboard.Dashboard, []uint32) { //nolint:staticcheck // dashboardv2 is for Grafana 12 and newer
+	d := dashboard.NewDashboardBuilder(b.title).Uid(uidPrefix+b.name).Description(b.description).Version(1). //nolint:staticcheck // as above
+															Time(b.from, "now").Refresh("1m").Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
 	if b.name == "plan" { // not in the list of dashboards, which would pass several plans
 		d.Tags([]string{"prometheus"})
 	}

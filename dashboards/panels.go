@@ -78,15 +78,19 @@ func result(text, colour string) dashboard.ValueMappingResult {
 func value(of, text, colour string) mapping {
 	return mapping{ValueMap: &dashboard.ValueMap{Type: "value", Options: map[string]dashboard.ValueMappingResult{of: result(text, colour)}}}
 }
+
 func between(from, to float64, text, colour string) mapping {
 	return mapping{RangeMap: &dashboard.RangeMap{Type: "range", Options: dashboard.DashboardRangeMapOptions{From: &from, To: &to, Result: result(text, colour)}}}
 }
+
 func words(pattern, text, colour string) mapping {
 	return mapping{RegexMap: &dashboard.RegexMap{Type: "regex", Options: dashboard.DashboardRegexMapOptions{Pattern: pattern, Result: result(text, colour)}}}
 }
+
 func noData(text string) mapping {
 	return mapping{SpecialValueMap: &dashboard.SpecialValueMap{Type: "special", Options: dashboard.DashboardSpecialValueMapOptions{Match: "null+nan", Result: result(text, unknown)}}}
 }
+
 func yesNo(yes, yesColour, no, noColour string) []mapping {
 	return []mapping{value("1", yes, yesColour), value("0", no, noColour)}
 }

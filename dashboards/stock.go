@@ -26,18 +26,22 @@ func stock() board {
 }
 
 // Columns of stock, which look the same in all tables.
-func stockColumn(expr string) column          { return state("stock", "Stock", 80, expr, stockTexts) }
+func stockColumn(expr string) column { return state("stock", "Stock", 80, expr, stockTexts) }
+
 func priceColumn(expr string) column          { return number("price", "Price", 80, expr).decimals(2) }
 func agoColumn(ref, name, expr string) column { return when(ref, name, 130, expr, ago) }
 func shareColumn(expr string) column {
 	return number("share", "Share", 65, expr).unit(percent).decimals(0)
 }
+
 func planColumn(board string) column {
 	return flexible("plan", "Plan", 150).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
+
 func locationColumn(board, to string) column {
 	return fixed("location", "Location", 85).linked(linkTo(board, to, "This location", "var-location=${__value.raw}"))
 }
+
 func accountColumn(board string) column {
 	return flexible("account", "Account", 90).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }

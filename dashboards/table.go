@@ -31,6 +31,7 @@ type link struct {
 func fixed(label, name string, width int) column {
 	return column{label: label, name: name}.with("custom.width", width)
 }
+
 func flexible(label, name string, minWidth int) column {
 	return column{label: label, name: name}.with("custom.minWidth", minWidth)
 }
@@ -45,12 +46,15 @@ func address(label, name, expr string) column {
 func number(ref, name string, width int, expr string) column {
 	return column{ref: ref, name: name, expr: expr}.with("custom.width", width)
 }
+
 func state(ref, name string, width int, expr string, texts []mapping) column {
 	return number(ref, name, width, expr).mapped(texts...).filled()
 }
+
 func when(ref, name string, width int, expr, unit string) column {
 	return number(ref, name, width, "1000 * "+expr).unit(unit)
 }
+
 func money(ref, name, expr string) column { return number(ref, name, 115, expr).unit(usd).decimals(2) }
 
 func (c column) with(id string, value any) column {
@@ -64,7 +68,7 @@ func (c column) colours(steps []step) column { return c.with("thresholds", absol
 
 // mapped colours the text of each value.
 func (c column) mapped(m ...mapping) column {
-	c.mappings = append(m, noData("–"))
+	c.mappings = slices.Concat(m, []mapping{noData("–")})
 	return c
 }
 

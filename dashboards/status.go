@@ -23,11 +23,11 @@ func alertList() dashboard.Panel {
 		"Warnings and critical alerts of this project that fire, since when, and what they are about: only what one of them has is a column. The name leads to the runbook. They need the rules in alerts/.",
 		fixed("severity", "Severity", 85).mapped(words("^critical$", "", bad), words("^warning$", "", warn)).filled(),
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
-		flexible("alertname", "Alert", 200).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
+		flexible("alertname", "Alert", 180).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		agoColumn("since", "Since", "ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing),
-		flexible("account", "Account", 90), flexible("server", "Server", 90), flexible("topup", "Top-up", 90), flexible("plan", "Plan", 120),
-		flexible("configuration", "Configuration", 110), flexible("watch", "Watch", 90), flexible("location", "Location", 80),
-		flexible("component", "Component", 100), flexible("collector", "Collector", 100), flexible("instance", "Exporter", 120),
+		flexible("account", "Account", 70), flexible("server", "Server", 70), flexible("topup", "Top-up", 70), flexible("plan", "Plan", 70),
+		flexible("configuration", "Configuration", 70), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
+		flexible("component", "Component", 70), flexible("collector", "Collector", 70), flexible("instance", "Exporter", 70),
 	)
 }
 

@@ -28,7 +28,7 @@ func stock() board {
 // Columns of stock, which look the same in all tables.
 func stockColumn(expr string) column { return state("stock", "Stock", 80, expr, stockTexts) }
 
-func priceColumn(expr string) column          { return number("price", "Price", 80, expr).decimals(2) }
+func priceColumn(expr string) column          { return number("price", "Price", 75, expr).decimals(2) }
 func agoColumn(ref, name, expr string) column { return when(ref, name, 130, expr, ago) }
 func shareColumn(expr string) column {
 	return number("share", "Share", 65, expr).unit(percent).decimals(0)
@@ -43,7 +43,7 @@ func locationColumn(board, to string) column {
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 90).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 80).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTables() []dashboard.Panel {
@@ -88,7 +88,7 @@ func configurations(board, matcher string) dashboard.Panel {
 		shareColumn(only(by(saved, "account_configuration:server_rental_configuration_in_stock:avg30d"))),
 		agoColumn("restock", "Restocked", latest(saved, "configuration_last_restock_timestamp_seconds", "configuration_in_stock", matcher)),
 		agoColumn("sellout", "Sold out", latest(saved, "configuration_last_sellout_timestamp_seconds", "configuration_in_stock", matcher)),
-		flexible("hostname", "Host name", 100).from(gauge(saved+", plan, location, hostname", "configuration_info", matcher)),
+		flexible("hostname", "Host name", 80).from(gauge(saved+", plan, location, hostname", "configuration_info", matcher)),
 		accountColumn(board),
 	)
 }

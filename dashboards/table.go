@@ -55,7 +55,7 @@ func when(ref, name string, width int, expr, unit string) column {
 	return number(ref, name, width, "1000 * "+expr).unit(unit)
 }
 
-func money(ref, name, expr string) column { return number(ref, name, 115, expr).unit(usd).decimals(2) }
+func money(ref, name, expr string) column { return number(ref, name, 110, expr).unit(usd).decimals(2) }
 
 func (c column) with(id string, value any) column {
 	c.properties = append(slices.Clip(c.properties), set(id, value))

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/grafana"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -63,6 +64,37 @@ var states = []state{
 	}},
 }
 
+// exporterDown is the state of an exporter that exported everything until ten minutes ago: all panels
+// of the present are empty, but for those of what is not the provider's.
+func exporterDown(t *testing.T) state {
+	s := state{"the exporter is down", map[string]string{
+		`up{job="a", instance="a"}`: "1x20 0x20", `exporter:server_rental_exporter_build_info:count`: "1x20 0x20",
+	}, "30m", map[string]map[string]float64{}}
+	for _, d := range exporter.Definitions() {
+		labels := []string{`job="a"`, `instance="a"`}
+		for _, l := range d.Labels {
+			labels = append(labels, l+`="p"`)
+		}
+		s.series[d.Name+"{"+strings.Join(labels, ", ")+"}"] = "1x20 stale"
+	}
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			if key := strings.TrimPrefix(q.Key, "server-rental-"); q.Instant {
+				s.want[key] = map[string]float64{}
+				switch q.Panel.Title {
+				case "Exporters":
+					s.want[key][`{instance="a"}`] = 0
+				case "Alerts":
+					s.want[key]["{}"] = 0
+				case "Errors in 24 hours": // the past
+					delete(s.want, key)
+				}
+			}
+		}
+	}
+	return s
+}
+
 // TestStates lets promtool evaluate queries of panels in each state.
 func TestStates(t *testing.T) {
 	queries := map[string]string{}
@@ -73,7 +105,7 @@ func TestStates(t *testing.T) {
 	}
 	type object = map[string]any
 	var tests []object
-	for _, s := range states {
+	for _, s := range append(states, exporterDown(t)) {
 		var series, expressions []object
 		for selector, values := range s.series {
 			series = append(series, object{"series": selector, "values": values})

@@ -22,10 +22,10 @@ const uidPrefix = "server-rental-"
 
 // variablesOf lists the variables of each dashboard, in the order of the bar.
 var variablesOf = map[string][]string{
-	"stock":    {"datasource", "job", "location", "plan", "currency", "account"},
-	"plan":     {"datasource", "job", "plan", "currency"},
-	"accounts": {"datasource", "job", "account"},
-	"status":   {"datasource", "job", "account", "location"},
+	"stock":    {"datasource", "location", "plan", "currency", "account"},
+	"plan":     {"datasource", "plan", "currency"},
+	"accounts": {"datasource", "account"},
+	"status":   {"datasource", "account", "location"},
 }
 
 // inCurrency is the chosen currency, for titles.
@@ -72,8 +72,6 @@ func variable(name, board string) cog.Builder[dashboard.VariableModel] {
 	case name == "datasource":
 		return dashboard.NewDatasourceVariableBuilder(name).Label("Data source").Description("The Prometheus that scrapes the exporter.").
 			Type("prometheus").Hide(dashboard.VariableHideHideLabel).Current(option("default", "default"))
-	case name == "job": // hidden, because few have more than one; links and the address keep it
-		return choice(name, "Job", "Scrape jobs of the exporter.", definition("exporter_build_info").Name, ".+").Hide(dashboard.VariableHideHideVariable)
 	case name == "currency":
 		return dashboard.NewCustomVariableBuilder(name).Label("Currency").Description("Currency of catalog prices. Balances and servers are in US dollars only.").
 			Values(dashboard.StringOrMap{String: new("USD : usd, EUR : eur")}).Current(option("USD", "usd")).Options([]dashboard.VariableOption{option("USD", "usd"), option("EUR", "eur")})
@@ -85,7 +83,7 @@ func variable(name, board string) cog.Builder[dashboard.VariableModel] {
 		return choice(name, "Plan", "Plan of the catalog.", own("plan_info"), "").Multi(false).IncludeAll(false).Current(option("", ""))
 	}
 	// All means those that are listed here. Plans without a location have no such label, and so belong to All locations only.
-	return choice(name, "Plan", "Plans that are offered in the chosen locations.", selector("", `__name__=~"server_rental_plan_(info|offered)"`, location), "")
+	return choice(name, "Plan", "Plans that are offered in the chosen locations.", `{__name__=~"server_rental_plan_(info|offered)", `+location+"}", "")
 }
 
 // linkTo leads from a cell of a dashboard to another one. It keeps the time range and all variables

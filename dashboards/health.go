@@ -25,7 +25,7 @@ func health(board string) []dashboard.Panel {
 	return []dashboard.Panel{
 		panel{id: 901, title: "Exporters", w: 6, h: 3, background: true, mappings: yesNo("Up", good, "Down", bad), noValue: "None scraped", links: links, alerts: "ExporterDown ExporterTargetDown"}.number(
 			"Whether Prometheus can scrape each exporter of the last 7 days. While none is up, the panels of the present are empty.",
-			now("A", "{{instance}}", by("instance", selector("up")+" and on (job, instance) "+over("last", "exporter_build_info", "7d")))),
+			now("A", "{{instance}}", by("instance", "up and on (job, instance) "+over("last", "exporter_build_info", "7d")))),
 		panel{id: 902, title: "Collectors", w: 6, h: 3, background: true, unit: "suffix: failing", steps: noneIsGood, mappings: []mapping{value("0", "Working", good)}, links: links, alerts: "CollectorFailing"}.number(
 			"The number of collectors whose last fetch failed at every exporter. Their data is the last that was fetched, and disappears after max_age.",
 			now("A", "collectors", "sum(1 - "+gauge(perCollector, "exporter_collector_success")+")")),

@@ -36,15 +36,13 @@ func definition(name string) *metric.Definition {
 // help returns the description of a metric.
 func help(name string) string { return definition(name).Help }
 
-// selector selects a metric of any program that the chosen jobs scrape.
-func selector(name string, matchers ...string) string {
-	return name + "{" + strings.Join(append([]string{`job=~"$job"`}, matchers...), ", ") + "}"
-}
-
 // own selects a metric of the exporter.
 func own(name string, matchers ...string) string {
 	definition(name)
-	return selector(metric.Namespace+name, matchers...)
+	if len(matchers) > 0 {
+		name += "{" + strings.Join(matchers, ", ") + "}"
+	}
+	return metric.Namespace + name
 }
 
 // prices selects a price in the chosen currency; the name ends before the currency.

@@ -101,10 +101,10 @@ func requests() []dashboard.Panel {
 	of := func(name string) string { return gauge("account", "exporter_api_"+name, accountOrPublic) }
 	return []dashboard.Panel{
 		panel{id: 405, title: "Requests by HTTP status", w: 12, h: 9, min: new(0.0), interval: "5m", unit: "reqpm", decimals: new(1.0), alerts: "RateLimited", overrides: []override{ofPattern(`/^2\d\d$/`, setLine(plain)), ofPattern(`/^4\d\d$/`, setLine(warn)), ofPattern(`/^(5\d\d|error)$/`, setLine(bad))}}.chart(
-			"Requests per minute by HTTP status, of all chosen exporters. The code is error if there was no response.",
+			"Requests per minute by HTTP status, of all exporters. The code is error if there was no response.",
 			course("A", "{{code}}", "60 * "+rate("code", "exporter_api_requests_total"))),
 		panel{id: 404, title: "Errors in 24 hours", w: 12, h: 9, sort: "Errors", descending: true, noValue: "No error is known", alerts: "CollectorFailing"}.table(
-			"Failed requests of the last 24 hours by path and reason, of all chosen exporters.",
+			"Failed requests of the last 24 hours by path and reason, of all exporters.",
 			flexible("path", "Path", 120), flexible("reason", "Reason", 110), number("errors", "Errors", 80, "round(sum by (path, reason) (increase("+own("exporter_api_errors_total")+"[24h]))) > 0")),
 		panel{id: 406, title: "Latency", w: 12, h: 9, min: new(0.0), interval: "5m", unit: "s", alerts: "CollectorFailing", overrides: []override{ofPattern("/.*/", set("custom.spanNulls", 2*60*60*1000))}}.chart( // the images are fetched once an hour
 			"Time within which 90 percent of requests were sent and their responses read, by path.",
@@ -122,15 +122,15 @@ func process() []dashboard.Panel {
 	return []dashboard.Panel{
 		panel{id: 501, title: "CPU", w: 12, h: 9, min: new(0.0), unit: percent, interval: "2m"}.chart(
 			"CPU time of each exporter; 100 % is one core.",
-			course("A", "{{instance}}", perExporter("rate("+selector("process_cpu_seconds_total")+"[$__rate_interval])"))),
+			course("A", "{{instance}}", perExporter("rate(process_cpu_seconds_total[$__rate_interval])"))),
 		panel{id: 502, title: "Memory", w: 12, h: 9, min: new(0.0), unit: "bytes"}.chart(
 			"Resident memory of each exporter.",
-			course("A", "{{instance}}", perExporter(selector("process_resident_memory_bytes")))),
+			course("A", "{{instance}}", perExporter("process_resident_memory_bytes"))),
 		panel{id: 505, title: "Builds and configuration", w: 24, h: 5, sort: "Exporter", noValue: "No exporter is known", alerts: "ConfigReloadFailed"}.table(
 			"The build and start time of each exporter, and whether its configuration was loaded. After a failed reload it keeps its current configuration.",
 			flexible("instance", "Exporter", 150), flexible("version", "Version", 80), flexible("revision", "Revision", 100),
 			flexible("goversion", "Go", 90).from(gauge("instance, version, revision, goversion", "exporter_build_info")),
-			agoColumn("started", "Started", perExporter(selector("process_start_time_seconds"))),
+			agoColumn("started", "Started", perExporter("process_start_time_seconds")),
 			state("reload", "Configuration", 115, gauge("instance", "exporter_config_last_reload_successful"), yesNo("OK", good, "Reload failed", bad)),
 		),
 	}

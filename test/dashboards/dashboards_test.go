@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -32,7 +31,7 @@ func TestReadable(t *testing.T) {
 	banned := regexp.MustCompile(`\$\{?__(to|from)\b|@|count_values`)
 	for uid, d := range grafana.Load(t) {
 		for _, v := range d.Templating.List {
-			if v.Hide == 2 && v.Name != "job" || strings.Contains(v.Query, "query_result") {
+			if v.Hide == 2 || strings.Contains(v.Query, "query_result") {
 				t.Errorf("%s: variable %s is hidden, or a result of a query", uid, v.Name)
 			}
 		}
@@ -80,7 +79,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// checkVariable checks a variable. The values of those that come from Prometheus obey the job.
+// checkVariable checks a variable.
 func checkVariable(t *testing.T, d grafana.Dashboard, v grafana.Variable) {
 	t.Helper()
 	where := d.UID + ", variable " + v.Name
@@ -99,13 +98,10 @@ func checkVariable(t *testing.T, d grafana.Dashboard, v grafana.Variable) {
 	if v.Type != "query" {
 		return
 	}
-	all := map[string]string{"job": ".+", "account": ".+", "location": ".*", "plan": ""}
+	all := map[string]string{"account": ".+", "location": ".*", "plan": ""}
 	single := d.UID == "server-rental-plan" && v.Name == "plan"
 	if v.Datasource != templated || v.Refresh != 2 || v.AllValue != all[v.Name] || v.Multi == single || v.IncludeAll == single {
 		t.Errorf("%s: got %+v", where, v)
-	}
-	if v.Name != "job" && !strings.Contains(v.Query, `job=~"$job"`) {
-		t.Errorf("%s: %s has no matcher for job", where, v.Query)
 	}
 }
 
@@ -199,7 +195,7 @@ func checkTable(t *testing.T, where string, p grafana.Panel) {
 // rateInterval stands for $__rate_interval in parsed queries.
 const rateInterval = 61 * time.Second
 
-// TestQueries checks that queries name only metrics and labels that exist, match the chosen job, and read counters through a rate over $__rate_interval or an increase.
+// TestQueries checks that queries name only metrics and labels that exist, and read counters through a rate over $__rate_interval or an increase.
 func TestQueries(t *testing.T) {
 	known := promqltest.Exported()
 	for _, name := range []string{"up", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"} {
@@ -216,7 +212,7 @@ func TestQueries(t *testing.T) {
 	known["ALERTS"] = sets.New("alertname", "alertstate", "severity", "kind", "plan", "account")
 	known["ALERTS_FOR_STATE"] = sets.New("alertname", "severity")
 	values := map[string]string{"__rate_interval": rateInterval.String(), "__interval": "1m", "currency": "usd"}
-	for _, name := range []string{"job", "account", "location", "plan"} {
+	for _, name := range []string{"account", "location", "plan"} {
 		values[name] = "$" + name
 	}
 	for _, d := range grafana.Load(t) {
@@ -230,18 +226,14 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%s: %v", q.Key, err)
 			}
 			for _, s := range selectors {
-				checkSelector(t, q.Key, s, known[s.Metric])
+				checkSelector(t, q.Key, s)
 			}
 		}
 	}
 }
 
-func checkSelector(t *testing.T, where string, s promqltest.Selector, has sets.Set[string]) {
+func checkSelector(t *testing.T, where string, s promqltest.Selector) {
 	t.Helper()
-	obeys := func(m *labels.Matcher) bool { return m.String() == `job=~"$job"` }
-	if has.Has("job") && !slices.ContainsFunc(s.Matchers, obeys) {
-		t.Errorf("%s: %s has no matcher for the job", where, s.Metric)
-	}
 	isCounter := strings.HasSuffix(s.Metric, "_total") || strings.HasSuffix(s.Metric, "_bucket")
 	if (s.Call == "rate" || s.Call == "irate") && s.Range != rateInterval || isCounter && s.Call != "rate" && s.Call != "increase" {
 		t.Errorf("%s: %s of %s over %s", where, s.Call, s.Metric, s.Range)

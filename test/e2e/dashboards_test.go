@@ -50,6 +50,7 @@ type dashboardStack struct {
 	*prometheus
 	api       *simtest.API
 	tokens    map[string]string // of accounts, of which held is never known
+	alone     *prometheus       // scrapes the first exporter only
 	exporters []string          // addresses, which are the values of the label instance
 	began     time.Time
 	end       time.Time // all queries are evaluated at this time
@@ -84,14 +85,15 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 		s.exporters = append(s.exporters, strings.TrimPrefix(startExporter(t, api, tokens, restocking).URL, "http://"))
 	}
 	// Prometheus scrapes itself, which no panel may show when all jobs are selected.
-	s.prometheus = startPrometheus(t, fmt.Sprintf(`
+	const config = `
 global: {scrape_interval: %[1]s, evaluation_interval: %[1]s}
 rule_files: ['%[2]s/*.rules.yml']
 scrape_configs:
-  - {job_name: first, static_configs: [{targets: [%[3]q]}]}
-  - {job_name: second, static_configs: [{targets: [%[4]q]}]}
+  - {job_name: server_rental, static_configs: [{targets: [%[3]s]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
-`, scrapeInterval, repo.Path(t, "alerts"), s.exporters[0], s.exporters[1]))
+`
+	s.prometheus = startPrometheus(t, fmt.Sprintf(config, scrapeInterval, repo.Path(t, "alerts"), strings.Join(s.exporters, ", ")))
+	s.alone = startPrometheus(t, fmt.Sprintf(config, scrapeInterval, repo.Path(t, "alerts"), s.exporters[0]))
 	// Panels compare with the value an interval or a minute ago, so that must exist before the change.
 	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions{account="main"} offset %s))`, time.Minute+scrapeInterval)
 	simtest.Eventually(t, "old scrapes of both exporters", func() bool { return s.value(old) == 2 })
@@ -113,7 +115,8 @@ scrape_configs:
 	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job=~"first|second"} == 1`}, "time": {seconds(s.end)}})) == 2
+		up := url.Values{"query": {`up{job="server_rental"} == 1`}, "time": {seconds(s.end)}}
+		return len(s.prometheus.evaluate("query", up)) == 2 && len(s.alone.evaluate("query", up)) == 1
 	})
 	return s
 }
@@ -144,7 +147,7 @@ func happen(w *simulator.World, token string) {
 func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
 // evaluate runs a query, instant or over the whole time, with values for Grafana's variables.
-func (s *dashboardStack) evaluate(q grafana.Query, currency string, selected map[string]string) []series {
+func (s *dashboardStack) evaluate(p *prometheus, q grafana.Query, currency string, selected map[string]string) []series {
 	s.t.Helper()
 	values := map[string]string{"__rate_interval": queryWindow.String(), "__interval": queryWindow.String(), "currency": currency}
 	if strings.HasPrefix(q.Key, "server-rental-plan/") {
@@ -153,18 +156,18 @@ func (s *dashboardStack) evaluate(q grafana.Query, currency string, selected map
 	maps.Copy(values, selected)
 	expr := grafana.Interpolate(q.Expr, values)
 	if q.Instant {
-		return s.prometheus.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
+		return p.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
 	}
-	return s.prometheus.evaluate("query_range", url.Values{
+	return p.evaluate("query_range", url.Values{
 		"query": {expr}, "start": {seconds(s.began)}, "end": {seconds(s.end)}, "step": {queryStep.String()},
 	})
 }
 
 // values returns the result of a query by labels.
-func (s *dashboardStack) values(q grafana.Query, selected map[string]string) map[string]float64 {
+func (s *dashboardStack) values(p *prometheus, q grafana.Query) map[string]float64 {
 	s.t.Helper()
 	all := map[string]float64{}
-	for _, one := range s.evaluate(q, "usd", selected) {
+	for _, one := range s.evaluate(p, q, "usd", nil) {
 		delete(one.labels, "__name__")
 		all[fmt.Sprint(one.labels)] = one.value
 	}
@@ -183,20 +186,20 @@ func assertNear(t testing.TB, what string, got, want map[string]float64) {
 }
 
 // needsMore matches queries of the results of recording rules, and of what did not happen.
-var needsMore = regexp.MustCompile(`:avg\d+d|in_stock:max|plan_restocks_total{job=~"\$job", plan="|offset 30d|month="|state=~"\(\?i\)\.\*maintenance|ssh_keys_changed|_last_sellout_|configuration_last_restock|api_errors_total|kind="news"`)
+var needsMore = regexp.MustCompile(`:avg\d+d|in_stock:max|plan_restocks_total{plan="|offset 30d|month="|state=~"\(\?i\)\.\*maintenance|ssh_keys_changed|_last_sellout_|configuration_last_restock|api_errors_total|kind="news"`)
 
 // checkQuery checks that a query returns data in some currency, and none of another
 // program, with the labels that the legend names.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
-	selected := map[string]string{"job": "first", "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
-	s.evaluate(q, "usd", selected) // must be valid with single values too
+	selected := map[string]string{"account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
+	s.evaluate(s.prometheus, q, "usd", selected) // must be valid with single values too
 	if needsMore.MatchString(q.Expr) {
 		return
 	}
 	var shown []series
 	for _, currency := range []string{"usd", "eur"} {
-		shown = append(shown, s.evaluate(q, currency, nil)...)
+		shown = append(shown, s.evaluate(s.prometheus, q, currency, nil)...)
 	}
 	for _, one := range shown {
 		if one.labels["job"] == "other" || one.labels["instance"] == s.address {
@@ -226,12 +229,12 @@ func (s *dashboardStack) checkTruth() {
 	var want map[string]map[string]float64
 	s.api.Change(func(w *simulator.World) { want = s.truth(w) })
 	for key, shown := range want {
-		assertNear(s.t, key+" against the provider", s.values(queries[key], nil), shown)
+		assertNear(s.t, key+" against the provider", s.values(s.prometheus, queries[key]), shown)
 	}
-	listed := float64(len(s.values(queries["status/109/since"], nil)))
-	simtest.AssertEqual(s.t, "number of alerts", s.values(queries["status/904/A"], nil), map[string]float64{"map[]": listed})
+	listed := float64(len(s.values(s.prometheus, queries["status/109/since"])))
+	simtest.AssertEqual(s.t, "number of alerts", s.values(s.prometheus, queries["status/904/A"]), map[string]float64{"map[]": listed})
 	for key, rows := range map[string]int{"accounts/107/left": 2, "accounts/202/renews": len(want["accounts/304/price"]), "stock/110/price": len(want["stock/110/price"])} {
-		all := s.evaluate(queries[key], "usd", nil) // Grafana adds rows without such a value after these
+		all := s.evaluate(s.prometheus, queries[key], "usd", nil) // Grafana adds rows without such a value after these
 		if len(all) != rows || !slices.IsSortedFunc(all, func(a, b series) int { return cmp.Compare(a.value, b.value) }) {
 			s.t.Errorf("%s: got %v, want %d rows in ascending order", key, all, rows)
 		}
@@ -305,7 +308,7 @@ var perProcess = regexp.MustCompile(`server_rental_exporter_(collector|api)|_tot
 // same series, with the same values where they are the provider's.
 func (s *dashboardStack) checkNotDoubled(q grafana.Query) {
 	s.t.Helper()
-	alone, both := s.values(q, map[string]string{"job": "first"}), s.values(q, nil)
+	alone, both := s.values(s.alone, q), s.values(s.prometheus, q)
 	labels := slices.Sorted(maps.Keys(both))
 	switch perExporter := strings.Contains(fmt.Sprint(labels), "instance:"); {
 	case perExporter:

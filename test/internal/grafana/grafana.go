@@ -150,7 +150,7 @@ func Interpolate(expr string, values map[string]string) string {
 			return value
 		}
 		switch name {
-		case "job", "account", "location", "plan":
+		case "account", "location", "plan":
 			return ".+" // the value of All
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns

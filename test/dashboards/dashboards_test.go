@@ -45,8 +45,8 @@ func TestReadable(t *testing.T) {
 		}
 	}
 	slices.Sort(lengths)
-	if median := lengths[len(lengths)/2]; median > 125 {
-		t.Errorf("got a median of %d characters, want 125 at most", median)
+	if median := lengths[len(lengths)/2]; median > 100 {
+		t.Errorf("got a median of %d characters, want 100 at most", median)
 	}
 }
 

@@ -1,6 +1,6 @@
 # Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
-# The commit and its time. git archive writes them here, so a tarball builds the same version.
+# The commit, its time and its branch. git archive writes them here, so a tarball builds the same version.
 COMMIT   := $Format:%H %ct$
 ifneq ($(findstring %H,$(COMMIT)),)
 COMMIT   := $(shell git log -1 --format='%H %ct' 2>/dev/null)
@@ -8,18 +8,19 @@ endif
 REVISION := $(word 1,$(COMMIT))
 COMMIT_TIME := $(or $(word 2,$(COMMIT)),0)
 PKG      := github.com/prometheus/common/version
-LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION)
-GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
-SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
-ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-export GORELEASER := github.com/goreleaser/goreleaser/v2@v2.13.3
+LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).BuildDate=$(shell date -ud @$(COMMIT_TIME) +%Y%m%d-%H:%M:%S)
+MODULE   := $(shell go list -m)
+REGISTRY := ghcr.io/server-rental-exporter
+# Tools have modules of their own, with their versions.
+LINT     := go tool -modfile=$(CURDIR)/tools/lint/go.mod
+ACTIONS  := go tool -modfile=$(CURDIR)/tools/actions/go.mod
+RELEASE  := $(CURDIR)/dist/bin
 BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-deploy race tools e2e lint format bench update golden recipe-check picture browser-test image image-test packages packages-test \
-  sbom release-notes release-check release helm-package clean
+.PHONY: help build test test-short test-deploy race tools e2e lint scripts format bench update golden generated recipe-check pictures browser-test image image-test \
+  release-tools licenses release-notes release-check release packages packages-test package-parts helm-package project-home clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +37,9 @@ test: ## run the tests that need nothing but the program's own modules
 	cd test && go test -timeout 30m ./chaos
 
 # -count=1: go test does not see that a file outside the module has changed.
-test-deploy: ## run the tests of documents, rules, dashboards, chart, manifests, Compose and mixin
+test-deploy: ## run the tests of documents, rules, dashboards, chart, manifests, Compose, mixin and page
 	cd test && go test -count=1 -timeout 30m ./...
+	cd dashboards && go test -count=1 ./...
 
 test-short: ## run the tests of the inner loop
 	go test -short ./...
@@ -55,42 +57,43 @@ e2e: tools ## test with real programs, installed ones (Debian: prometheus promet
 lint: ## run all linters
 	go mod tidy -diff
 	go vet ./...
-	go run $(GOLANGCI) run ./...
-	go run $(ACTIONLINT)
+	$(LINT) golangci-lint run ./...
+	$(ACTIONS) actionlint
 	@! grep -E 'uses: [^.]' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v' # pinned by commit
-	cd test && go mod tidy -diff
-	cd test && go vet -tags e2e ./...
-	cd test && go run $(GOLANGCI) run ./...
-	@dead=$$(cd test && go run $(DEADCODE) -test -tags e2e -filter ^github.com/server-rental-exporter/server_rental_exporter ./... github.com/server-rental-exporter/server_rental_exporter/...); \
+	for module in test dashboards; do (cd $$module && go mod tidy -diff && go vet -tags e2e ./... && $(LINT) golangci-lint run ./...) || exit; done
+	@dead=$$(cd test && $(LINT) deadcode -test -tags e2e -filter '^$(MODULE)' ./... $(MODULE)/...); \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 
+scripts: ## check scripts and YAML files (Debian: shellcheck yamllint)
+	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
+	yamllint -s .
+
 format: ## format the code
-	go run $(GOLANGCI) fmt ./...
-	cd test && go run $(GOLANGCI) fmt ./...
+	for module in . test dashboards; do (cd $$module && $(LINT) golangci-lint fmt ./...) || exit; done
 
 bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-update: ## rewrite all golden and generated files (Node and npm for those of dashboards)
-	cd dashboards/generator && npm ci --silent && npm run --silent build
-	$(MAKE) golden
-	packaging/licenses.sh >THIRD_PARTY_LICENSES
+update: golden ## rewrite all golden and generated files
+	cd dashboards && go generate
 
-golden: ## rewrite the golden and generated files that need nothing but Go
+golden: ## rewrite the golden and generated files that follow from resources, flags and settings
 	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
 	  ./collector ./config ./exporter ./internal/rentalapi ./web -update
 
-recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
-	test/recipe/check.sh
+generated: update ## fail if a generated file is behind
+	git diff --exit-code
 
-picture: ## make the picture of the landing page from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
-	chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 --window-size=1280,1500 \
-	  --screenshot=docs/pictures/overview.png file://$(CURDIR)/web/testdata/overview.html
+recipe-check: ## follow the recipes of CONTRIBUTING.md in a copy, and run the tests there
+	cd test && go test -tags e2e -count=1 -timeout 40m -v ./recipe
 
-browser-test: ## test the landing page in a browser (Node, npm; Debian: chromium-headless-shell)
-	cd web/browser && npm ci --silent && npm run --silent test
+pictures: ## make the pictures of the documents; GRAFANA=http://127.0.0.1:3000 makes those of dashboards, too (Debian: chromium-headless-shell fonts-dejavu-core)
+	cd test && go run ./pictures --grafana='$(GRAFANA)' ../docs/pictures
 
-image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
+browser-test: ## test the landing page in a browser (Debian: chromium-headless-shell)
+	cd test && go test -count=1 ./browser
+
+image: licenses ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
@@ -99,34 +102,39 @@ image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
 	cd test && go test -tags e2e -count=1 -timeout 20m ./image
 
-sbom: build ## list what the binary is made of (SPDX)
-	mkdir -p dist
-	go run $(SYFT) scan file:server_rental_exporter -o spdx-json=dist/server_rental_exporter.sbom.json
+release-tools: # goreleaser starts syft
+	cd tools/release && GOBIN=$(RELEASE) go install tool
+
+licenses: ## write the licences of all modules that the program is linked with
+	packaging/licenses.sh >THIRD_PARTY_LICENSES
+
+package-parts: licenses # what the packages contain and the repository does not
+	packaging/parts.sh $(VERSION) $(COMMIT_TIME)
 
 release-notes: ## print the changes of VERSION
 	@awk '/^## / {on = index($$0, "[$(VERSION)]"); found += on; next} on; END {exit !found}' CHANGELOG.md
 
-release-check: ## make a release without publishing it, and check it (Debian: unzip)
-	test/release/check.sh
+release-check: release-tools ## make a release without publishing it, and check it (Debian: unzip)
+	PATH=$(RELEASE):$$PATH test/release/check.sh
 
-release: ## publish the tag of this commit, as .github/workflows/release.yml does
-	GOBIN=$(CURDIR)/dist/bin go install $(SYFT)
+release: release-tools ## publish the tag of this commit, as .github/workflows/release.yml does
 	$(MAKE) -s release-notes >dist/notes.md
-	PATH=$(CURDIR)/dist/bin:$$PATH go run $(GORELEASER) release --clean --release-notes=dist/notes.md
-	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://ghcr.io/server-rental-exporter/charts
+	PATH=$(RELEASE):$$PATH goreleaser release --clean --release-notes=dist/notes.md
+	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://$(REGISTRY)/charts
 
-packages packages-test: PACKAGING = VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' SOURCE_DATE_EPOCH=$(COMMIT_TIME)
-
-packages: ## make deb and rpm packages in dist/packages
-	$(PACKAGING) packaging/build.sh
+packages: release-tools ## make deb and rpm packages in dist/release
+	PATH=$(RELEASE):$$PATH GORELEASER_CURRENT_TAG=v$(VERSION) goreleaser release --clean --skip=docker,publish,sbom,sign,archive,validate
 
 packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
-	$(PACKAGING) packaging/test.sh
+	PATH=$(RELEASE):$$PATH packaging/test.sh
 
 helm-package: ## package the Helm chart into dist/
 	rm -f dist/server-rental-exporter-*.tgz
-	find -L deploy/helm/server-rental-exporter -name node_modules -prune -o -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
+	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd test && go tool helm package ../deploy/helm/server-rental-exporter --destination ../dist
+
+project-home: ## move the project: REPOSITORY=github.com/OWNER/NAME REGISTRY=ghcr.io/OWNER
+	packaging/project-home.sh '$(REPOSITORY)' '$(REGISTRY)'
 
 clean: ## remove what build left
 	rm -rf server_rental_exporter dist

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -15,14 +16,17 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 )
 
-// versionFile is the version of a build without -ldflags.
+// versionFile is the version of a build from a copy of the repository.
 //
 //go:embed VERSION
 var versionFile string
 
 func main() {
-	if version.Version == "" {
-		version.Version = strings.TrimSpace(versionFile)
+	if version.Version == "" { // built without -ldflags
+		if info, ok := debug.ReadBuildInfo(); ok {
+			version.Version, version.BuildDate = identify(info)
+			version.Branch = "unknown" // Go records none
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := make(chan os.Signal, 1)
@@ -37,4 +41,20 @@ func main() {
 	os.Exit(exporter.Main(ctx, exporter.Environment{
 		Args: os.Args[1:], LookupEnv: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup,
 	}))
+}
+
+// identify returns the version, and the date of the commit as far as it is known. A module that
+// was downloaded has a checksum, and the version that was asked for; without one, the version is
+// that of the file. The revision is that of prometheus/common.
+func identify(info *debug.BuildInfo) (number, date string) {
+	number = strings.TrimSpace(versionFile)
+	if info.Main.Sum != "" {
+		number = strings.TrimPrefix(info.Main.Version, "v")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			date = s.Value
+		}
+	}
+	return number, date
 }

@@ -1,0 +1,206 @@
+//go:build e2e
+
+package recipe
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+)
+
+// tree is a copy of the repository.
+type tree struct {
+	t   *testing.T
+	dir string
+}
+
+// newTree copies all files that git knows, as they are.
+func newTree(t *testing.T) tree {
+	t.Helper()
+	c := tree{t, t.TempDir()}
+	cmd := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, c.dir)
+	cmd.Dir = simtest.Root(t)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return c
+}
+
+// run returns the output of a command that must succeed.
+func (c tree) run(args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = c.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// write writes a new file.
+func (c tree) write(path, text string) {
+	c.t.Helper()
+	path = filepath.Join(c.dir, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.TrimPrefix(text, "\n")), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// edit puts a text in the place of another one, which must be there.
+func (c tree) edit(path, from, to string) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, path))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		c.t.Fatalf("%s: no %q", path, from)
+	}
+	c.write(path, strings.Replace(string(text), from, to, 1))
+}
+
+// TestEndpoint adds an endpoint. Everything that follows from it is generated.
+func TestEndpoint(t *testing.T) {
+	c := newTree(t)
+	c.write("collector/invoices.go", `
+package collector
+
+import (
+	"time"
+
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+)
+
+// invoice is the provider's invoice.
+type invoice struct {
+	ID       string
+	Amount   struct{ USD *amount }
+	Status   string
+	IssuedAt *timestamp `+"`json:\"issued_at\"`"+`
+}
+
+var invoiceSet metric.Set
+
+var (
+	invoicesCount = invoiceSet.Gauge("invoices", "Invoices of the account.", "account")
+	invoiceInfo   = invoiceSet.Gauge("invoice_info", "Status of an invoice; constant 1.", "account", "invoice", "status")
+	invoiceAmount = invoiceSet.Gauge("invoice_amount_usd", "Amount of an invoice in US dollars.", "account", "invoice")
+	invoiceIssued = invoiceSet.Gauge("invoice_issued_timestamp_seconds", "Day on which an invoice was issued, as midnight UTC.", "account", "invoice")
+)
+
+func invoices() Resource {
+	return Resource{
+		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
+		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
+		Metrics: invoiceSet,
+		newGet:  getList(addInvoices),
+	}
+}
+
+func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *Snapshot) {
+	for _, i := range page.Items {
+		b.Add(invoiceInfo, 1, i.ID, i.Status)
+		metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
+		metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
+	}
+	b.Add(invoicesCount, float64(page.Count))
+}
+`)
+	c.edit("collector/resource.go", "sshKeys(), servers(),", "sshKeys(), servers(), invoices(),")
+	c.edit("internal/simulator/world.go", "Configurations, SSHKeys, Servers []Object", "Configurations, SSHKeys, Servers, Invoices []Object")
+	c.edit("internal/simulator/example.go", "\t\tSSHKeys: ", `		Invoices: []Object{{"id": makeID("inv", name, 0), "amount": Object{"usd": 59.0}, "status": "paid", "issued_at": "2026-03-01"}},
+		SSHKeys: `)
+	c.edit("internal/simulator/resources.go", "\t\tname: \"ssh-keys\"", `		name: "invoices", private: true,
+		list: func(v view) []Object { return v.account.Invoices },
+	}, {
+		name: "ssh-keys"`)
+	c.run("gofmt", "-w", "internal/simulator")
+	c.write("collector/testdata/invoices/document.golden", `
+{
+  "data": [
+    {
+      "id": "inv_2026_0001",
+      "amount": {"usd": 59.0},
+      "status": "paid",
+      "issued_at": "2026-03-01"
+    }
+  ],
+  "meta": {"count": 1}
+}
+`)
+	c.run("make", "golden")
+	c.run("go", "vet", "./collector", "./internal/simulator")
+	if !strings.Contains(c.run("go", "run", ".", "--demo", "--once"), "\nserver_rental_invoice_amount_usd{") {
+		t.Error("the demo has no invoices")
+	}
+	c.run("make", "test", "test-deploy")
+}
+
+// TestNewField adds a field that earlier revisions of the API lack.
+func TestNewField(t *testing.T) {
+	c := newTree(t)
+	c.edit("collector/sshkeys.go", "\tFingerprint string\n", "\tFingerprint string\n\tComment string `api:\"new\"`\n")
+	c.edit("collector/sshkeys.go", `"type", "fingerprint")`, `"type", "fingerprint", "comment")`)
+	c.edit("collector/sshkeys.go", "k.Type, k.Fingerprint)\n\t\tmetric", "k.Type, k.Fingerprint, k.Comment)\n\t\tmetric")
+	c.edit("collector/sshkeys.go", "Name, algorithm and fingerprint of", "Name, algorithm, fingerprint and comment of")
+	c.edit("collector/items_test.go", `"ssh_keys type"`, `"ssh_keys type", "ssh_keys comment"`)
+	c.edit("exporter/testdata/stable.txt", "ssh_key name type fingerprint", "ssh_key name type fingerprint comment")
+	c.edit("internal/simulator/example.go", `"type": "ssh-ed25519",`, `"type": "ssh-ed25519", "comment": "at home",`)
+	for range 2 {
+		c.edit("collector/testdata/ssh_keys/document.golden", `      "fingerprint": `, `      "comment": "at home", "fingerprint": `)
+	}
+	c.run("gofmt", "-w", "collector", "internal/simulator")
+	c.run("make", "golden")
+	c.run("go", "test", "./collector", "./exporter", "./internal/simulator/...")
+}
+
+// TestAlert adds an alert.
+func TestAlert(t *testing.T) {
+	c := newTree(t)
+	const name = "ServerRentalNoServers"
+	rule := `      - alert: ` + name + `
+        expr: max by (account) (server_rental_servers) == 0
+        keep_firing_for: 5m
+        labels: {severity: info, kind: state}
+        annotations:
+          summary: "Account {{ $labels.account }} has no servers."
+          description: The account has nothing to pay for.
+          runbook_url: https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#serverrentalnoservers
+
+`
+	c.edit("alerts/billing.rules.yml", "      - alert: ", rule+"      - alert: ")
+	c.edit("alerts/tests/billing.test.yml", "\ntests:\n", `
+tests:
+  - name: an account without servers, and one with a server
+    input_series:
+      - {series: 'server_rental_servers{account="main", instance="a"}', values: "0x5"}
+      - {series: 'server_rental_servers{account="lab", instance="a"}', values: "1x5"}
+    alert_rule_test:
+      - alertname: `+name+`
+        eval_time: 5m
+        exp_alerts:
+          - exp_labels: {severity: info, kind: state, account: main}
+            exp_annotations:
+              summary: Account main has no servers.
+              description: The account has nothing to pay for.
+              runbook_url: https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#serverrentalnoservers
+  - name: no servers are known
+    input_series:
+      - {series: 'server_rental_servers{account="lab", instance="a"}', values: "1x5"}
+    alert_rule_test:
+      - {alertname: `+name+`, eval_time: 5m, exp_alerts: []}
+
+`)
+	c.edit("alerts/README.md", "\n### ", "\n### "+name+"\n\n- Check: the servers of the account.\n- Do: nothing, if there should be none.\n\n### ")
+	c.run("make", "golden")
+	c.run("go", "-C", "test", "test", "-count=1", "./alerts", "./docs")
+}

@@ -9,6 +9,10 @@ architecture=$(dpkg --print-architecture)
 traces() { find / -xdev -name '*server[-_]rental*' -not -path '/var/cache/*' | sort; }
 before=$(traces)
 
+# check is the documented command that checks the configuration with the tokens as they are now.
+documentation=/run/repository/deploy/systemd/README.md
+check() { sh -ec "$(sed -n '/^   sudo systemd-run /,/^   ```/s/^   \(sudo \)\?//p' "$documentation" | sed '/^```/d')"; }
+
 step "install: nothing starts"
 apt-get --yes install "$packages"/server-rental-exporter_*_"$architecture".deb
 is UnitFileState disabled
@@ -24,10 +28,12 @@ server_rental_exporter --config.file="$config" --api.base-url=https://rental.exa
 
 step "demo"
 serves_demo
+listening() { ss --listening --tcp --numeric --no-header 'sport = :10170' | awk '{ print $4 }'; }
+same "$(listening)" 127.0.0.1:10170
 refused grep --quiet '^Uid:.*\b0\b' "/proc/$(systemctl show --property=MainPID --value "$unit")/status"
 
 step "two accounts, as the comments of the configuration say"
-systemd-run --quiet --unit=simulator "$packages/build/simulator" --account=main:token-of-main --account=lab:token-of-lab
+systemd-run --quiet --unit=simulator "$test/simulator" --account=main:token-of-main --account=lab:token-of-lab
 options ""
 sed -i -e 's|base_url:$|base_url: http://127.0.0.1:10171/api/v1|' -e '/^# accounts:/,$s/^# //' "$config"
 refused systemctl restart "$unit"
@@ -35,6 +41,7 @@ eventually logged "accounts[0].token_file: no such file or directory"
 for account in main lab; do
   echo "token-of-$account" | sh -c "umask 077; cat > /etc/server_rental_exporter/tokens/$account"
 done
+check # before the restart, though the service has not got these tokens yet
 systemctl restart "$unit"
 eventually scraped 'server_rental_exporter_collector_success{account="main",collector="servers"} 1'
 eventually scraped 'server_rental_exporter_collector_success{account="lab",collector="servers"} 1'
@@ -59,12 +66,22 @@ systemctl reload "$unit"
 eventually scraped 'server_rental_watch_plans{watch="installed"}'
 cp "$config" /tmp/valid
 echo 'unknown: 1' >>"$config"
-refused server_rental_exporter --config.file="$config" --config.check
-systemctl reload "$unit"
-eventually scraped 'server_rental_exporter_config_last_reload_successful 0'
+refused check
+refused systemctl reload "$unit"
+eventually logged "unknown"
+is ActiveState active
+scraped 'server_rental_exporter_config_last_reload_successful 1'
 scraped 'server_rental_watch_plans{watch="installed"}'
 cp /tmp/valid "$config"
-server_rental_exporter --config.file="$config" --config.check # root can read the credentials
+check
+systemctl reload "$unit"
+
+step "open to others"
+options --web.listen-address=:10170
+systemctl restart "$unit"
+eventually scraped process_start_time_seconds
+same "$(listening)" '*:10170'
+options ""
 
 step "restart after failures, but not at once"
 is RestartUSec 20s
@@ -102,7 +119,7 @@ systemctl start "$unit"
 step "upgrade: a changed configuration stays"
 cp "$config" /tmp/changed
 process=$(systemctl show --property=MainPID --value "$unit")
-dpkg --force-confold --install "$packages"/build/next/*.deb
+dpkg --force-confold --install "$test"/next/dist/release/*_"$architecture".deb
 diff /tmp/changed "$config"
 grep --quiet 'of the next version' "$config.dpkg-dist"
 eventually scraped process_start_time_seconds

@@ -1,6 +1,6 @@
 # Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
-# The commit, its time and its branch. git archive writes them here, so a tarball builds the same version.
+# The commit and its time. git archive writes them here, so a tarball builds the same version.
 COMMIT   := $Format:%H %ct$
 ifneq ($(findstring %H,$(COMMIT)),)
 COMMIT   := $(shell git log -1 --format='%H %ct' 2>/dev/null)
@@ -8,7 +8,9 @@ endif
 REVISION := $(word 1,$(COMMIT))
 COMMIT_TIME := $(or $(word 2,$(COMMIT)),0)
 PKG      := github.com/prometheus/common/version
-LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).BuildDate=$(shell date -ud @$(COMMIT_TIME) +%Y%m%d-%H:%M:%S)
+COMMIT_DATE := $(shell date -ud @$(COMMIT_TIME) +%FT%TZ)
+BRANCH   := $(or $(shell git branch --show-current 2>/dev/null),HEAD)
+LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH) -X $(PKG).BuildDate=$(COMMIT_DATE)
 MODULE   := $(shell go list -m)
 REGISTRY := ghcr.io/server-rental-exporter
 # Tools have modules of their own, with their versions.
@@ -93,20 +95,20 @@ pictures: ## make the pictures of the documents; GRAFANA=http://127.0.0.1:3000 m
 browser-test: ## test the landing page in a browser (Debian: chromium-headless-shell)
 	cd test && go test -count=1 ./browser
 
-image: licenses ## build a container image (IMAGE_ARCH=arm64 for another processor)
+image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
-	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
-	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg COMMIT_TIME=$(COMMIT_TIME) \
+	  --label org.opencontainers.image.created=$(COMMIT_DATE) \
 	  $(BUILDAH_FLAGS) -t server_rental_exporter:v$(VERSION) .
 
 image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
 	cd test && go test -tags e2e -count=1 -timeout 20m ./image
 
-release-tools: # goreleaser starts syft
-	cd tools/release && GOBIN=$(RELEASE) go install tool
+release-tools: # goreleaser, and syft, which it starts for a real release only
+	cd tools/release && GOBIN=$(RELEASE) go install $(or $(SYFT),github.com/goreleaser/goreleaser/v2)
 
 licenses: ## write the licences of all modules that the program is linked with
-	packaging/licenses.sh >THIRD_PARTY_LICENSES
+	GOOS= GOARCH= go run -buildvcs=false ./packaging/licenses >THIRD_PARTY_LICENSES
 
 package-parts: licenses # what the packages contain and the repository does not
 	packaging/parts.sh $(VERSION) $(COMMIT_TIME)
@@ -117,13 +119,17 @@ release-notes: ## print the changes of VERSION
 release-check: release-tools ## make a release without publishing it, and check it (Debian: unzip)
 	PATH=$(RELEASE):$$PATH test/release/check.sh
 
+release: SYFT = tool
 release: release-tools ## publish the tag of this commit, as .github/workflows/release.yml does
 	$(MAKE) -s release-notes >dist/notes.md
 	PATH=$(RELEASE):$$PATH goreleaser release --clean --release-notes=dist/notes.md
 	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://$(REGISTRY)/charts
 
+# goreleaser wants a remote, which a copy may lack.
 packages: release-tools ## make deb and rpm packages in dist/release
-	PATH=$(RELEASE):$$PATH GORELEASER_CURRENT_TAG=v$(VERSION) goreleaser release --clean --skip=docker,publish,sbom,sign,archive,validate
+	PATH=$(RELEASE):$$PATH GORELEASER_CURRENT_TAG=v$(VERSION) \
+	  GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) \
+	  goreleaser release --clean --skip=docker,publish,sbom,sign,archive,validate
 
 packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
 	PATH=$(RELEASE):$$PATH packaging/test.sh

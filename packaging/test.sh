@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tests the packages of dist/packages: contents, and their life on a machine. Needs
+# Tests the packages of dist/release: contents, and their life on a machine. Needs
 # root or sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dir=dist/packages
-nfpm=$(sed -n 's/^nfpm=//p' packaging/build.sh)
-mkdir -p $dir/build/next
+dir=dist/release
+test=dist/packages-test
+rm -rf $test
+mkdir -p $test
 
 step() { printf -- '-- %s\n' "$*"; }
 
@@ -24,10 +25,8 @@ dpkg-deb --fsys-tarfile $dir/*_arm64.deb | tar -xO ./usr/bin/server_rental_expor
 step "contents of the rpm"
 contents=$(
   for file in docs/*.md alerts/README.md; do echo "/usr/share/doc/server-rental-exporter/$file"; done
-  for file in example.yml alertmanager.yml receivers.example.yml; do
-    echo "/usr/share/doc/server-rental-exporter/examples/$file"
-  done
   for file in alerts/*.rules.yml; do echo "/usr/share/server_rental_exporter/rules/${file##*/}"; done
+  for file in alerts/{alertmanager,receivers}*.yml; do [ -f "$file" ] || continue; echo "/usr/share/server_rental_exporter/${file##*/}"; done
   for file in dashboards/*.json; do echo "/usr/share/server_rental_exporter/dashboards/${file##*/}"; done
   cat <<END
 /etc/server_rental_exporter
@@ -39,6 +38,7 @@ contents=$(
 /usr/lib/systemd/system/server_rental_exporter.socket
 /usr/share/bash-completion/completions/server_rental_exporter
 /usr/share/doc/server-rental-exporter/changelog.gz
+/usr/share/doc/server-rental-exporter/examples/example.yml
 /usr/share/licenses/server-rental-exporter/LICENSE
 /usr/share/licenses/server-rental-exporter/THIRD_PARTY_LICENSES
 /usr/share/man/man1/server_rental_exporter.1.gz
@@ -54,17 +54,24 @@ for package in "$dir"/*.rpm; do
 done
 
 step "completions"
-bash -n $dir/build/completion.bash
-zsh -n $dir/build/completion.zsh
+bash -n dist/parts/completion.bash
+zsh -n dist/parts/completion.zsh
 
-# The next version has another configuration file.
-sed '1s/.*/# Configuration of the next version./' packaging/config.yml >$dir/build/next/config.yml
-sed "s|src: packaging/config.yml|src: $dir/build/next/config.yml|" packaging/nfpm.yaml >$dir/build/next/nfpm.yaml
-for packager in deb rpm; do
-  ARCH=$(go env GOARCH) VERSION=9999.0.0 BUILD=$dir/build go run "$nfpm" package \
-    --config $dir/build/next/nfpm.yaml --packager "$packager" --target $dir/build/next
+step "licences of what the program is linked with"
+dpkg-deb --fsys-tarfile $dir/*_amd64.deb | tar -xO ./usr/share/doc/server-rental-exporter/THIRD_PARTY_LICENSES >$test/licenses
+go version -m $dir/*linux_amd64*/server_rental_exporter | awk '$1 == "dep" { print $2 }' | while read -r module; do
+  grep --quiet --line-regexp "  $module" $test/licenses || { echo "no licence of $module" && exit 1; }
 done
-CGO_ENABLED=0 go build -buildvcs=false -o $dir/build/simulator ./cmd/simulator
+
+step "the next version, which has another configuration file"
+next=$test/next
+git clone --quiet . $next
+mkdir $next/dist
+cp -r dist/parts $next/dist
+cp THIRD_PARTY_LICENSES .goreleaser.yaml $next
+sed '1s/.*/# Configuration of the next version./' packaging/config.yml >$next/packaging/config.yml
+(cd $next && GORELEASER_CURRENT_TAG=v9999.0.0 goreleaser release --skip=before,docker,publish,sbom,sign,archive,validate) >$test/log 2>&1 || { cat $test/log && exit 1; }
+CGO_ENABLED=0 go build -buildvcs=false -o $test/simulator ./cmd/simulator
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)

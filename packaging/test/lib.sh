@@ -5,7 +5,9 @@ trap 'echo "failed at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --outp
 set -E
 
 # shellcheck disable=SC2034 # used by the scripts that read this file
-packages=/run/repository/dist/packages
+packages=/run/repository/dist/release
+# shellcheck disable=SC2034
+test=/run/repository/dist/packages-test
 unit=server_rental_exporter.service
 config=/etc/server_rental_exporter/config.yml
 

@@ -26,7 +26,7 @@ step "upgrade: a changed configuration stays"
 echo '# changed' >>"$config"
 cp "$config" /tmp/changed
 process=$(systemctl show --property=MainPID --value "$unit")
-run_rpm --upgrade "$packages"/build/next/*.rpm
+run_rpm --upgrade "$test"/next/dist/release/*."$architecture".rpm
 diff /tmp/changed "$config"
 grep --quiet 'of the next version' "$config.rpmnew"
 eventually scraped process_start_time_seconds

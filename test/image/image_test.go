@@ -69,10 +69,10 @@ func (s *store) addBase(arch string) {
 	mount := s.run("mount", container)
 	run(s.t, "bash", "-euc", `cd "$0"
 		mkdir -p usr/local/go etc/ssl/certs bin tmp root
-		cp -RL "$(go env GOROOT)"/{VERSION,go.env,bin,pkg,src,lib} usr/local/go
+		cp -RL "$(go env GOROOT)"/{LICENSE,VERSION,go.env,bin,pkg,src,lib} usr/local/go
 		cp -L /etc/ssl/certs/ca-certificates.crt etc/ssl/certs
 		cp -L /bin/{busybox,make} bin
-		for applet in sh cat; do ln -s busybox "bin/$applet"; done
+		for applet in sh cat date; do ln -s busybox "bin/$applet"; done
 		ldd /bin/make | grep -o '/[^ ]*' | xargs cp -L --parents -t .`, mount)
 	s.run("config", "--arch", arch, "--env", "PATH=/usr/local/go/bin:/bin", "--env", "GOPATH=/go", "--env", "HOME=/root", container)
 	s.run("commit", container, from[1])
@@ -178,6 +178,7 @@ func checkFiles(t *testing.T, i image) {
 	simtest.AssertEqual(t, "files", files, []string{
 		"/LICENSE -rw-r--r--", "/THIRD_PARTY_LICENSES -rw-r--r--", "/etc/ssl/certs/ca-certificates.crt -rw-r--r--", "/server_rental_exporter -rwxr-xr-x",
 	})
+	simtest.AssertEqual(t, "licences", run(t, "cat", i.mount+"/THIRD_PARTY_LICENSES"), run(t, "go", "run", "./packaging/licenses"))
 }
 
 // checkRun runs the program on the files of the image alone, as its user, and then its

@@ -9,9 +9,9 @@ cd "$(dirname "$0")/../.."
 fail() { printf 'release-check: %s\n' "$*" >&2; exit 1; }
 
 # The checksums of all files of a release.
-sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/sha256sums.txt packages/*.deb packages/*.rpm ./*.tgz); }
+sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/*.deb release/*.rpm release/sha256sums.txt ./*.tgz); }
 
-go run "$GORELEASER" check
+goreleaser check
 
 # An image that goreleaser makes is built from the same files as any other.
 diff <(sed -n 's/^!//p' .dockerignore | sort) \
@@ -23,21 +23,22 @@ trap 'rm -rf "$work"' EXIT
 for clone in first second-in-another-directory; do
   git clone -q . "$work/$clone"
   git -C "$work/$clone" tag -f "v$(cat VERSION)"
-  (cd "$work/$clone" && go run "$GORELEASER" release --clean --skip=docker,publish,sbom,sign)
+  (cd "$work/$clone" && goreleaser release --clean --skip=docker,publish,sbom,sign)
 done
 diff <(sums "$work/first") <(sums "$work/second-in-another-directory") || fail "two builds of one commit differ"
-rm -rf dist
-cp -r "$work/first/dist" dist
+mkdir -p dist
+rm -rf dist/release dist/*.tgz
+cp -r "$work/first/dist"/{release,*.tgz} dist
 
 version=$(cat VERSION)
 mkdir "$work/published"
-cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.rpm dist/*.tgz "$work/published"
+cp dist/release/*.tar.gz dist/release/*.zip dist/release/*.deb dist/release/*.rpm dist/*.tgz "$work/published"
 (cd "$work/published" && sha256sum --quiet --strict -c) <dist/release/sha256sums.txt
 [ "$(wc -l <dist/release/sha256sums.txt)" = "$(find "$work/published" -type f | wc -l)" ] || fail "sha256sums.txt is not complete"
 
 content=$({
-  echo server_rental_exporter
-  git ls-files {README,CHANGELOG,alerts/README}.md 'docs/*.md' LICENSE THIRD_PARTY_LICENSES example.yml 'alerts/*.yml' alerts/templates 'dashboards/*.json' \
+  printf '%s\n' server_rental_exporter THIRD_PARTY_LICENSES
+  git ls-files {README,CHANGELOG,alerts/README}.md 'docs/*.md' LICENSE example.yml 'alerts/*.yml' 'dashboards/*.json' \
     deploy/systemd packaging/config.yml ':!alerts/tests' ':!dashboards/generator'
 } | sort)
 for platform in {linux,darwin,freebsd,windows}-{amd64,arm64}; do
@@ -72,11 +73,13 @@ name=server_rental_exporter-$version.linux-amd64
 mkdir "$work/tarball"
 git archive HEAD | tar -x -C "$work/tarball"
 touch "$work/first/untracked"
-dpkg-deb --fsys-tarfile "dist/packages/"*_amd64.deb | tar -xO ./usr/bin/server_rental_exporter >"$work/packaged"
+dpkg-deb --fsys-tarfile dist/release/*_amd64.deb | tar -xO ./usr/bin/server_rental_exporter >"$work/packaged"
 released=$work/installed/$name/server_rental_exporter
+version_of() { "$1" --version | sed 's/branch: [^,]*/branch: HEAD/'; } # of a tag, as in a release
+[[ $(version_of "$released") == *"version $version (branch: HEAD, revision: $(git rev-parse HEAD))"* ]] || fail "the version is incomplete: $("$released" --version)"
 cmp "$released" "$work/packaged" || fail "archive and package differ"
 for tree in first tarball; do
   GOOS=linux GOARCH=amd64 make -s -C "$work/$tree" build
-  diff <("$released" --version) <("$work/$tree/server_rental_exporter" --version) || fail "another version of archive and $tree"
+  diff <(version_of "$released") <(version_of "$work/$tree/server_rental_exporter") || fail "another version of archive and $tree"
 done
 echo "release-check: version $version OK"

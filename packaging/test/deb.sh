@@ -11,7 +11,7 @@ before=$(traces)
 
 # check is the documented command that checks the configuration with the tokens as they are now.
 documentation=/run/repository/deploy/systemd/README.md
-check() { sh -ec "$(sed -n '/^   sudo systemd-run /,/^   ```/s/^   \(sudo \)\?//p' "$documentation" | sed '/^```/d')"; }
+check() { sh -ec "$(sed -n '/^   sudo unshare /,/^   ```/p' "$documentation" | sed 's/^   sudo //; /```/d')"; }
 
 step "install: nothing starts"
 apt-get --yes install "$packages"/server-rental-exporter_*_"$architecture".deb

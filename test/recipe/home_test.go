@@ -32,7 +32,7 @@ func TestProjectHome(t *testing.T) {
 	simtest.AssertEqual(t, "module", run("go", "list", "-m"), "git.example.org/fork/rental_exporter")
 	host, path, _ := strings.Cut(old, "/")
 	owner, _, _ := strings.Cut(path, "/")
-	left, _ := exec.Command("git", "-C", dir, "grep", "-nIE", path+`|(`+host+`|ghcr\.io)/`+owner).CombinedOutput() // status 1: nothing
+	left, _ := exec.Command("git", "-C", dir, "grep", "-nIE", path+`|owner: `+owner+`|(`+host+`|ghcr\.io)/`+owner).CombinedOutput() // status 1: nothing
 	simtest.AssertEqual(t, "lines that name the old place", string(left), "")
 	simtest.AssertEqual(t, "files that are not formatted", run("gofmt", "-l", "."), "")
 	run("go", "build", "./...")

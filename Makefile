@@ -136,7 +136,7 @@ packages-test: packages ## install, run, upgrade and remove the packages (root; 
 
 helm-package: ## package the Helm chart into dist/
 	rm -f dist/server-rental-exporter-*.tgz
-	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
+	find -L deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd test && go tool helm package ../deploy/helm/server-rental-exporter --destination ../dist
 
 project-home: ## move the project: REPOSITORY=github.com/OWNER/NAME REGISTRY=ghcr.io/OWNER

@@ -78,6 +78,10 @@ bench: ## measure the numbers of docs/limits.md
 
 update: golden ## rewrite all golden and generated files
 	cd dashboards && go generate
+	rm -rf deploy/helm/server-rental-exporter/files
+	mkdir -p deploy/helm/server-rental-exporter/files/alerts deploy/helm/server-rental-exporter/files/dashboards
+	cp alerts/*.rules.yml deploy/helm/server-rental-exporter/files/alerts
+	cp dashboards/*.json deploy/helm/server-rental-exporter/files/dashboards
 
 golden: ## rewrite the golden and generated files that follow from resources, flags and settings
 	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
@@ -136,7 +140,7 @@ packages-test: packages ## install, run, upgrade and remove the packages (root; 
 
 helm-package: ## package the Helm chart into dist/
 	rm -f dist/server-rental-exporter-*.tgz
-	find -L deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
+	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd test && go tool helm package ../deploy/helm/server-rental-exporter --destination ../dist
 
 project-home: ## move the project: REPOSITORY=github.com/OWNER/NAME REGISTRY=ghcr.io/OWNER

@@ -39,7 +39,7 @@ cp dist/release/*.tar.gz dist/release/*.zip dist/release/*.deb dist/release/*.rp
 content=$({
   printf '%s\n' server_rental_exporter THIRD_PARTY_LICENSES
   git ls-files {README,CHANGELOG,alerts/README}.md 'docs/*.md' LICENSE example.yml 'alerts/*.yml' 'dashboards/*.json' \
-    deploy/systemd packaging/config.yml ':!alerts/tests' ':!dashboards/generator'
+    deploy/systemd packaging/config.yml ':!alerts/tests'
 } | sort)
 for platform in {linux,darwin,freebsd,windows}-{amd64,arm64}; do
   name=server_rental_exporter-$version.$platform

@@ -29,14 +29,14 @@ type Block struct {
 }
 
 // Walk calls visit with each file of the repository whose name has a suffix, and its path in the
-// repository. It skips node_modules, dist and .git.
+// repository. It skips dist and .git.
 func Walk(t testing.TB, suffix string, visit func(path, content string)) {
 	t.Helper()
 	if err := fs.WalkDir(os.DirFS(Path(t, ".")), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || path == "dist"):
+		case d.IsDir() && (d.Name() == ".git" || path == "dist"):
 			return fs.SkipDir
 		case !d.IsDir() && strings.HasSuffix(path, suffix):
 			visit(filepath.ToSlash(path), Read(t, path))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release of the newest commit without publishing it, twice, and checks what
-# is in it. It stays in dist. Images and SBOMs are not made: see make image-test and
-# make sbom. (Debian: unzip)
+# is in it. It stays in dist. Images and SBOMs are not made: see make image-test.
+# (Debian: unzip)
 set -euo pipefail
 export LC_ALL=C # for sort and patterns
 cd "$(dirname "$0")/../.."

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -68,7 +69,7 @@ func modules() ([]module, error) {
 
 // goCommand returns the output of a go command for a system.
 func goCommand(system string, args ...string) (string, error) {
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(context.Background(), "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS="+system)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -49,5 +49,5 @@ func TestAlertmanagerConfig(t *testing.T) {
 	}
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.yml"), &want)
 	simtest.AssertEqual(t, "routes", got, want.Route.Routes)
-	simtest.AssertEqual(t, "address", string(*spec.Receivers[1].WebhookConfigs[0].URL), want.Receivers[1].Webhooks[0].URL)
+	simtest.AssertEqual(t, "address", *spec.Receivers[1].WebhookConfigs[0].URL, want.Receivers[1].Webhooks[0].URL)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"sync"
@@ -64,6 +65,7 @@ func Main(ctx context.Context, env Environment) int {
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
+	stdlog.SetOutput(libraryWriter{logger}) // of the whole process
 	if err := run(ctx, o, env, logger, cfg); err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 		return 1

@@ -77,6 +77,16 @@ func newSlogger(logger log.Logger) *slog.Logger {
 	return slog.New(slogHandler{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
 }
 
+// libraryWriter is where the standard logger writes. It repeats nothing: net/http logs what the
+// provider sent.
+type libraryWriter struct{ logger log.Logger }
+
+// Write implements io.Writer.
+func (w libraryWriter) Write(line []byte) (int, error) {
+	level.Debug(w.logger).Log("msg", "message of a library not shown: it might repeat private data")
+	return len(line), nil
+}
+
 // slogHandler drops the time and the caller of a record: a line has its own time, and no caller.
 type slogHandler struct{ slog.Handler }
 

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/go-kit/log/level"
-	promconfig "github.com/prometheus/common/config"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/config"
@@ -92,7 +93,7 @@ func difference(a, b []config.Account) []config.Account {
 
 // settings returns how requests to the API are sent.
 func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
-	transport, err := promconfig.NewRoundTripperFromConfig(cfg.API.HTTP.HTTPClientConfig, "rental_api")
+	transport, err := e.transport(cfg)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
@@ -100,10 +101,19 @@ func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
 	if e.env.Unlimited || e.demo != nil {
 		limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}
-	if e.demo != nil {
-		transport = e.demo
-	}
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
+}
+
+// transport returns how connections to the API are made. The one in force stays, with its
+// connections, if a reload does not change it.
+func (e *exporter) transport(cfg *config.Config) (http.RoundTripper, error) {
+	if e.demo != nil {
+		return e.demo, nil
+	}
+	if l := e.loaded.Load(); l != nil && reflect.DeepEqual(l.config.API.HTTP, cfg.API.HTTP) {
+		return e.api.Transport(), nil
+	}
+	return rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil)
 }
 
 // spec returns what this shard collects. Shard 0 has the public collectors and the watches.

@@ -7,14 +7,12 @@ package rentalapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +23,7 @@ import (
 // Settings say where the API is and how requests are made.
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
-	Transport http.RoundTripper // of prometheus/common
+	Transport http.RoundTripper // of NewTransport; those of settings that are equal are the same
 	Timeout   time.Duration     // of one request, response included; greater than 0
 	Limits    Limits
 }
@@ -38,6 +36,8 @@ type API struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
 
+	slots chan struct{} // one element for each request under way
+
 	mu       sync.Mutex // guards the limiters, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
 }
@@ -46,7 +46,7 @@ type API struct {
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: make(chan struct{}, maxConnections)}
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -59,13 +59,23 @@ func (a *API) ApplySettings(s Settings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.settings.Swap(&s)
-	(&http.Client{Transport: before.Transport}).CloseIdleConnections()
+	if before.Transport != s.Transport {
+		before.closeConnections()
+	}
 	for token, l := range a.limiters {
 		l.SetLimit(s.Limits.refill(token))
 		if before.BaseURL.Host != s.BaseURL.Host {
 			l.backoff = time.Time{}
 		}
 	}
+}
+
+// Transport returns the transport in force.
+func (a *API) Transport() http.RoundTripper { return a.settings.Load().Transport }
+
+// closeConnections makes later requests use new connections, and so look the name up again.
+func (s *Settings) closeConnections() {
+	(&http.Client{Transport: s.Transport}).CloseIdleConnections()
 }
 
 // Token returns the present API token of an account. It is called before each request. Its
@@ -105,9 +115,9 @@ func (c *Client) LastToken() Fingerprint {
 // Reject counts that a fetch of a path gave no data, and returns why as an *Error. The reason of
 // other errors is Incomplete or TooLarge if they wrap ErrIncomplete or ErrTooLarge, else Decode.
 func (c *Client) Reject(path string, err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Reason: Decode, Err: err}
+	e := Error{Reason: Decode, Err: err}
+	if known, ok := errors.AsType[*Error](err); ok {
+		e = *known
 	}
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -119,21 +129,34 @@ func (c *Client) Reject(path string, err error) error {
 	if e.Reason != Backoff {
 		c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
 	}
-	return e
+	return &e
 }
 
 // Get implements Getter. It waits for the rate limit first. Its error is that of read or of ctx,
-// or an *Error.
+// or an *Error. A request whose connection the server had closed is repeated once; that waits for
+// the rate limit, too.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := c.token()
 	if err != nil {
-		c.record(&http.Response{StatusCode: http.StatusUnauthorized}, c.LastToken(), time.Time{})
+		c.api.mu.Lock()
+		defer c.api.mu.Unlock()
+		c.rejected = new(true)
 		return Response{}, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
+	r, err := c.attempt(ctx, path, query, token, read)
+	if _, ok := errors.AsType[staleError](err); ok {
+		r, err = c.attempt(ctx, path, query, token, read)
+	}
+	return r, err
+}
+
+// attempt makes one request. After a failure, the next one uses a new connection.
+func (c *Client) attempt(ctx context.Context, path string, query url.Values, token string, read func(io.Reader) error) (Response, error) {
 	response := Response{Token: fingerprint(token)}
 	if err := c.wait(ctx, response.Token); err != nil {
 		return response, err
 	}
+	defer func() { <-c.api.slots }()
 	settings := c.api.settings.Load()
 	began := time.Now()
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
@@ -146,6 +169,9 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 		defer httpResponse.Body.Close()
 		code = strconv.Itoa(httpResponse.StatusCode)
 		err = c.readResponse(reqCtx, httpResponse, &response, read)
+	}
+	if err != nil {
+		settings.closeConnections()
 	}
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()
@@ -160,7 +186,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 func (c *Client) newRequest(ctx context.Context, path string, query url.Values, token string) *http.Request {
 	target := c.baseURL.JoinPath(path)
 	target.RawQuery = query.Encode()
-	header := http.Header{"User-Agent": {c.api.userAgent}, "Accept": {"application/json"}}
+	header := http.Header{"User-Agent": {c.api.userAgent}, "Accept": {"application/json"}, "Accept-Encoding": {"gzip"}}
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
@@ -181,14 +207,13 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 	}
 	c.record(resp, r.Token, until)
 	if resp.StatusCode != http.StatusOK {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxValueBytes)) // a connection is kept only if its response was read
 		return statusError(resp.StatusCode, until)
 	}
-	err := read(body{resp.Body, ctx})
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
-		return errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
+	content, err := decodedContent(body{resp.Body, ctx}, resp.Header.Get("Content-Encoding"))
+	if err != nil {
+		return err
 	}
-	return err
+	return read(content)
 }
 
 // statusError is the error of a status other than 200. It has nothing of the body, which might
@@ -196,7 +221,7 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 func statusError(status int, until time.Time) *Error {
 	reasons := map[int]Reason{401: Unauthorized, 429: RateLimited, 503: Unavailable}
 	e := &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: fmt.Errorf("status %d", status)}
-	if status >= 300 && status < 400 {
+	if status >= 300 && status < 400 && status != http.StatusNotModified {
 		e.Err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", e.Err)
 	}
 	return e

@@ -30,7 +30,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}}
-	transport, err := promconfig.NewRoundTripperFromConfig(promconfig.DefaultHTTPClientConfig, "test", promconfig.WithDialContextFunc(h.Dial))
+	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +144,10 @@ func TestRequest(t *testing.T) {
 		simtest.AssertEqual(t, "errors", errs, []error{nil, nil})
 		var got []string
 		for _, r := range h.Requests() {
-			got = append(got, strings.Join([]string{r.Path, r.Query.Encode(), r.Token, r.Header.Get("User-Agent"), r.Header.Get("Accept")}, " "))
+			got = append(got, strings.Join([]string{r.Path, r.Query.Encode(), r.Token, r.Header.Get("User-Agent"), r.Header.Get("Accept"), r.Header.Get("Accept-Encoding")}, " "))
 		}
 		simtest.AssertEqual(t, "requests", got, []string{
-			"/ssh-keys  " + simtest.MainToken + " test/1 application/json", "/plans   test/1 application/json",
+			"/ssh-keys  " + simtest.MainToken + " test/1 application/json gzip", "/plans   test/1 application/json gzip",
 		})
 	})
 }
@@ -217,7 +217,7 @@ func TestAccountMetrics(t *testing.T) {
 		h.reply(500, "")
 		assertAccount("no verdict", "/servers: status 500", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.Inject(simtest.Fault{Handler: raw("")})
-		assertAccount("no response", "/servers: EOF", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		assertAccount("no response", "/servers: connection closed before the response was complete", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		token = "secret-right"
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
 		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})

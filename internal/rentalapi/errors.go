@@ -96,8 +96,10 @@ func describe(err error) string {
 			return operation + text
 		}
 	}
-	known := []error{io.EOF, io.ErrUnexpectedEOF, http.ErrSchemeMismatch}
+	known := []error{http.ErrSchemeMismatch}
 	switch {
+	case text == io.EOF.Error(), text == io.ErrUnexpectedEOF.Error():
+		return operation + "connection closed before the response was complete"
 	case strings.HasPrefix(text, "tls: "), slices.ContainsFunc(known, func(k error) bool { return k.Error() == text }):
 		return operation + text
 	case strings.HasPrefix(text, "unable to use specified CA cert "):

@@ -39,8 +39,8 @@ func TestDescribe(t *testing.T) {
 		want string
 	}{
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "no valid HTTP response"},
-		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "unexpected EOF"},
-		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
+		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "connection closed before the response was complete"},
+		{fmt.Errorf("transport: %w", io.EOF), "connection closed before the response was complete"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
 		{errors.New("Come back with secret"), "no valid HTTP response"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
@@ -71,7 +71,7 @@ func TestFiles(t *testing.T) {
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
 	newFetch := func(c config.HTTPClientConfig) func() string {
-		transport, err := config.NewRoundTripperFromConfig(c, "test")
+		transport, err := NewTransport(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,14 @@ func TestFailures(t *testing.T) {
 		"204":                 {reply(204, ``), Status, "204", "status 204"},
 		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
 		"JSON as text/html":   {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
-		"no JSON":             {reply(200, `x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
+		"no JSON":             {reply(200, `x`), Decode, "200", "response: text, not a JSON object"},
+		"zeros":               {reply(200, "\x00"), Decode, "200", "response: binary data, not JSON"},
+		"empty":               {reply(200, " \n"), Decode, "200", "response: empty"},
+		"Brotli":              {simtest.Reply(200, http.Header{"Content-Encoding": {"br"}}, secret), Decode, "200", "response: Content-Encoding br, but gzip was asked for"},
+		"other encoding":      {simtest.Reply(200, http.Header{"Content-Encoding": {secret}}, secret), Decode, "200", "response: an unknown Content-Encoding, but gzip was asked for"},
+		"damaged gzip":        {reply(200, "\x1f\x8b"+secret), Decode, "200", "response: gzip is damaged or ends too early"},
+		"304":                 {reply(304, ``), Status, "304", "status 304"},
+		"101":                 {raw("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Status, "101", "status 101"},
 		"endless":             {endless(200), TooLarge, "200", "response is too large"},
 		"endless error":       {endless(500), Status, "500", "status 500"},
 		"a byte per second":   {trickle, Timeout, "200", timedOut},
@@ -120,8 +127,8 @@ func TestFailures(t *testing.T) {
 		"secret as status":    {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as header":    {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as trailer":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "no valid HTTP response"},
-		"dropped":             {raw(""), Connection, "error", "EOF"},
-		"dropped in the body": {raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), Connection, "200", "unexpected EOF"},
+		"dropped":             {raw(""), Connection, "error", "connection closed before the response was complete"},
+		"dropped in the body": {raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), Connection, "200", "connection closed before the response was complete"},
 		"hanging":             {hang(""), Timeout, "error", timedOut},
 		"hanging in the body": {hang(`{"data":[`), Timeout, "200", timedOut},
 		"redirect": {

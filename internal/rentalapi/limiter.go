@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -62,13 +63,23 @@ func (a *API) limiter(token Fingerprint) *limiter {
 }
 
 // wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
+// It takes a slot, which the caller must free: a request is counted when nothing delays it any more.
 func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 	c.api.mu.Lock()
 	c.sent = token // once: a request that waits longer is not a newer one
 	c.api.mu.Unlock()
 	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case c.api.slots <- struct{}{}:
+		}
 		delay, err := c.take(token)
-		if err != nil || delay == 0 {
+		if err == nil && delay == 0 {
+			return nil
+		}
+		<-c.api.slots
+		if err != nil {
 			return err
 		}
 		select {
@@ -121,29 +132,31 @@ const (
 // time are compared with date, which is by the provider's own clock: the local one may be wrong.
 func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
-	seconds, err := strconv.ParseUint(value, 10, 32)
-	delay := time.Duration(seconds) * time.Second
-	at, dateErr := http.ParseTime(value)
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(date), minBackoff), maxBackoff)
+	}
+	first, _, _ := strings.Cut(value, ",") // two headers of the same name may have been joined
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	switch {
-	case dateErr == nil:
-		delay = at.Sub(date)
-	case err != nil:
+	case seconds > math.MaxUint32: // also if it is larger than any number
+		return maxBackoff
+	case err != nil, !(seconds >= 0):
 		return unknownBackoff
 	case seconds >= firstEpoch:
-		delay = time.Unix(int64(seconds), 0).Sub(date)
+		seconds -= float64(date.Unix())
 	}
-	return min(max(delay, minBackoff), maxBackoff)
+	return time.Duration(min(max(seconds, minBackoff.Seconds()), maxBackoff.Seconds()) * float64(time.Second))
 }
 
 // retryDelay returns how long a response asks to wait before the next request; 0 if it does
 // not. Of a status and RateLimit-Remaining, the longer delay counts.
 func retryDelay(resp *http.Response, date time.Time) (delay time.Duration) {
 	retry, reset := resp.Header.Get("Retry-After"), resp.Header.Get("RateLimit-Reset")
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && retry != "" {
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode != http.StatusOK && retry != "" {
 		delay = parseDelay(retry, date)
 	}
-	exhausted := strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0"
-	if exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
+	remaining := headerNumber(resp.Header, "RateLimit-Remaining")
+	if exhausted := remaining != nil && *remaining == 0; exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
 		delay = max(delay, min(parseDelay(reset, date), maxReset))
 	}
 	return delay

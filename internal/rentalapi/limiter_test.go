@@ -25,6 +25,7 @@ func TestLimiterRate(t *testing.T) {
 				if err := client.wait(t.Context(), fingerprint("secret")); err != nil {
 					t.Fatal(err)
 				}
+				<-client.api.slots
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {
 					if time.Since(start) <= within {
 						got[i]++
@@ -48,6 +49,7 @@ func TestLimiters(t *testing.T) {
 		wait := func(token string) time.Duration {
 			start := time.Now()
 			simtest.AssertEqual(t, "error", client.wait(t.Context(), fingerprint(token)), error(nil))
+			<-api.slots
 			return time.Since(start)
 		}
 		for range Burst {
@@ -75,19 +77,29 @@ func TestRetryDelay(t *testing.T) {
 	}{
 		{429, " 30 ", "", "", 30 * time.Second},
 		{429, "0", "", "", time.Second},
-		{429, "1.5", "", "", time.Minute},
+		{429, "1.5", "", "", 1500 * time.Millisecond},
+		{429, "120.0", "", "", 2 * time.Minute},
+		{429, "60, 60", "", "", time.Minute},
+		{429, "NaN", "", "", time.Minute},
+		{429, "Inf", "", "", 24 * time.Hour},
+		{429, "4294967296", "", "", 24 * time.Hour},
+		{429, "1e400", "", "", 24 * time.Hour},
+		{403, "120", "", "", 2 * time.Minute},
+		{302, "120", "", "", 2 * time.Minute},
+		{200, "120", "", "", 0},
+		{200, "", "00", "9", 9 * time.Second},
 		{429, "soon", "", "", time.Minute},
 		{429, "-3", "", "", time.Minute},
 		{429, "", "", "", time.Minute},
 		{429, "999999999", "", "", 24 * time.Hour},
-		{429, "99999999999", "", "", time.Minute},
+		{429, "99999999999999999999", "", "", 24 * time.Hour},
 		{429, "Sun, 01 Mar 2026 12:02:00 GMT", "", "", 2 * time.Minute},
 		{429, "Sunday, 01-Mar-26 12:00:20 GMT", "", "", 20 * time.Second},
 		{429, "Sun, 01 Mar 2026 11:00:00 GMT", "", "", time.Second},
 		{429, "1772366445", "", "", 45 * time.Second},
 		{503, "Sun, 01 Mar 2099 12:00:00 GMT", "", "", 24 * time.Hour},
 		{503, "", "", "", 0},
-		{500, "7", "", "", 0},
+		{500, "7", "", "", 7 * time.Second},
 		{200, "", "5", "9", 0},
 		{200, "", "0", "9", 9 * time.Second},
 		{200, "", "0", "1772366409", 9 * time.Second},
@@ -114,7 +126,10 @@ func TestRetryDelay(t *testing.T) {
 func TestLastToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New("test/1", Settings{Limits: Limits{Account: 60}}, nil).Client("main", nil)
-		wait := func(token string) { simtest.AssertEqual(t, token, c.wait(t.Context(), fingerprint(token)), nil) }
+		wait := func(token string) {
+			simtest.AssertEqual(t, token, c.wait(t.Context(), fingerprint(token)), nil)
+			<-c.api.slots
+		}
 		for range Burst {
 			wait("former")
 		}

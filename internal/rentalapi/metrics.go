@@ -19,7 +19,7 @@ var (
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time from sending a request until its response was read.", "path")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
-		"Requests without usable data, by reason.", "path", "reason")
+		"Fetches without usable data, by reason. A fetch is one request, or one for each page, or none if the token file cannot be read.", "path", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",
 		"Requests per minute that the API allows with this token, as last seen.", "account")
 	rateLimitRemaining = metric.Gauge("exporter_api_rate_limit_remaining",

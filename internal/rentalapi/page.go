@@ -209,12 +209,15 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 }
 
 // readEnvelope reads a response: a JSON object with data, which readData decodes, and in the
-// case of a list with meta, which is an empty object if there is none. A syntax error names a
-// character and a place, nothing of the content.
+// case of a list with meta, which is an empty object if there is none. Its errors repeat nothing
+// of the content, which might be private.
 func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any, err error) {
 	defer func() {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("response: ends too early")
+		}
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			err = fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
 		}
 	}()
 	dec := newDecoder(body)

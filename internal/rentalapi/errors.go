@@ -65,6 +65,11 @@ func connectionError(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil || ok && network.Timeout() { // of the request; of the TLS handshake, or of the system
 		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
 	}
+	for _, text := range []string{"net/http: server response headers exceeded ", "http2: response header list larger than "} {
+		if strings.Contains(err.Error(), text) { // the library has no value for this error
+			return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
+		}
+	}
 	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }
 

@@ -3,7 +3,9 @@ package exporter
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -77,5 +79,27 @@ accounts: [{name: main, token: %[1]s}, {name: lab, token_file: %[1]s}, %[1]s]
 	once := finish(t, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
 	for name, text := range map[string]fmt.Stringer{"the log": p.log, "the output": p.out, "the log of --once": once.log, "the output of --once": once.out} {
 		simtest.AssertNoSecrets(t, name, text.String())
+	}
+}
+
+// TestLibraryLog has responses with more bytes than they announce, which net/http logs.
+func TestLibraryLog(t *testing.T) {
+	a := startAPI(t)
+	a.Inject(simtest.Fault{Handler: func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		const body = `{"data":[]}`
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s%s", len(body), body, simtest.MainToken)
+		time.Sleep(time.Second) // net/http logs only while the connection is open
+		_ = conn.Close()
+	}})
+	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+configFile(t, a))
+	p.Eventually("the log of a library is replaced", func() bool { return strings.Contains(p.Log.String(), "message of a library not shown") })
+	for line := range strings.Lines(p.Log.String()) {
+		if !strings.HasPrefix(line, "ts=") || strings.Contains(line, simtest.MainToken) {
+			t.Errorf("line of another logger: %s", line)
+		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
@@ -94,22 +93,15 @@ func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 	}
 }
 
-// maxAtOnce bounds the fetches of Once, and so the connections.
-const maxAtOnce = 32
-
 // Once fetches everything a single time. The error says how many collectors failed;
 // why is in the log.
 func (r *Runner) Once(ctx context.Context, s Spec) error {
-	var all errgroup.Group
-	all.SetLimit(maxAtOnce)
+	var all sync.WaitGroup
 	jobs := r.configure(s)
 	for _, j := range jobs {
-		all.Go(func() error {
-			j.attempt(ctx)
-			return nil
-		})
+		all.Go(func() { j.attempt(ctx) })
 	}
-	_ = all.Wait() // nil
+	all.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	failed := 0

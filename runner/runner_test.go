@@ -3,8 +3,8 @@ package runner
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -324,30 +324,6 @@ func TestWait(t *testing.T) {
 			h.log.Assert(h.t) // a canceled fetch is no failure
 		})
 	}
-}
-
-// TestOnceAtOnce asserts how many requests of many accounts are made at the same time.
-func TestOnceAtOnce(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		var now, most atomic.Int32
-		h.OnRequest(func(string, url.Values) {
-			n := now.Add(1)
-			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-			}
-			time.Sleep(time.Second)
-			now.Add(-1)
-		})
-		c := configure(time.Minute, 10*time.Minute, "account", "servers")
-		h.Change(func(w *simulator.World) {
-			for i := range 100 {
-				token := fmt.Sprint("secret-", i)
-				w.Accounts[token] = simulator.ExampleAccount(token, time.Now())
-				c.Accounts = append(c.Accounts, testAccount(fmt.Sprint(i), token))
-			}
-		})
-		h.assertEqual("error", h.set.Once(t.Context(), c), error(nil))
-		h.assertEqual("requests at the same time", most.Load(), int32(maxAtOnce))
-	})
 }
 
 func TestOnce(t *testing.T) {

@@ -3,8 +3,8 @@ package runner
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"

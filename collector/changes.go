@@ -15,7 +15,6 @@ import (
 type Changes struct {
 	Metrics []*metric.Sample // metrics of all changes so far
 	Events  []Event          // events of the last response
-	Missing []Component      // components that the last response lacks, although they were there within the last hour
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
 	kept    int                   // bytes that the records of items take which are not listed
@@ -222,9 +221,6 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 		return
 	}
 	c.records[r.id] = r
-	if kind == componentChanges && r.isGone && !isOld {
-		c.Missing = append(c.Missing, Component{r.id[0], r.id[1]})
-	}
 }
 
 // tell counts a change of an item, and adds its event.

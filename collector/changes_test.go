@@ -229,20 +229,6 @@ func TestSoldOut(t *testing.T) {
 	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false, false})
 }
 
-// TestMissingComponents has responses, half an hour apart, of which some lack a component.
-func TestMissingComponents(t *testing.T) {
-	f := newBodyTest(t, status(), nil)
-	var got [][]Component
-	for _, components := range []simulator.Object{{"ipmi": "outage", "network": "operational"}, {"network": "operational"}, {"network": "operational"}} {
-		body := simtest.Encode(t, simulator.Object{"data": simulator.Object{"locations": simulator.Object{"fra": simulator.Object{"components": components}}}})
-		f.body = func(url.Values) []byte { return body }
-		f.mustFetch()
-		got = append(got, f.changes.Missing)
-		f.response.Received = f.response.Received.Add(30 * time.Minute)
-	}
-	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil})
-}
-
 // TestServersChanged has billed servers that come, go, or cost another price. A server that is missing
 // from one response only did not go, and one that is canceled goes once.
 func TestServersChanged(t *testing.T) {

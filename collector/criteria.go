@@ -60,15 +60,10 @@ func candidates(p *plan, locations LocationData) []candidate {
 
 // criterion is one of those that a watch gives. Its values are alternatives.
 type criterion struct {
-	name    string // setting of the configuration
-	field   string // path of the plan's field
-	exclude bool   // a plan must have none of the values
-	values  []value
-}
-
-type value struct {
-	text  string                 // configured value
-	holds func(c candidate) bool // false if it is not known
+	name    string                   // setting of the configuration
+	field   string                   // path of the plan's field
+	exclude bool                     // a plan must have none of the values
+	values  []func(c candidate) bool // false if it is not known
 }
 
 // criteria returns those that are given.
@@ -79,19 +74,19 @@ func (w Watch) criteria() []criterion {
 		texts("locations", "availability.locations", w.Locations, func(c candidate, v string) bool { return strings.EqualFold(string(c.id), v) }),
 		texts("regions", "availability.locations", w.Regions, func(c candidate, v string) bool { return strings.EqualFold(c.place.Region, v) }),
 		texts("countries", "availability.locations", w.Countries, func(c candidate, v string) bool { return strings.EqualFold(c.place.CountryCode, v) }),
-		single("gpu", "gpu", boolLabel(w.GPU), func(c candidate) bool { return (c.GPU != gpu{}) == *w.GPU && (*w.GPU || !c.isUnclear("gpu")) }),
-		single("ecc", "memory.ecc", boolLabel(w.ECC), func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
+		single("gpu", "gpu", w.GPU, func(c candidate) bool { return (c.GPU != gpu{}) == *w.GPU && (*w.GPU || !c.isUnclear("gpu")) }),
+		single("ecc", "memory.ecc", w.ECC, func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
 		texts("cpu_models", "cpu.model", w.CPUModels, func(c candidate, v string) bool { return contains(c.CPU.Model, v) }),
 		texts("gpu_models", "gpu", w.GPUModels, func(c candidate, v string) bool { return contains(c.GPU.Model, v) }),
 		texts("storage", "storage", w.Storage, func(c candidate, v string) bool { return contains(c.Storage, v) }),
 		texts("ports", "network.port", w.Ports, func(c candidate, v string) bool { return contains(c.Network.Port, v) }),
 		texts("exclude_plans", "id", w.ExcludePlans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
-		single("min_cores", "cpu.cores", numberText(w.MinCores), func(c candidate) bool { return atLeast(c.CPU.Cores, *w.MinCores) }),
-		single("min_threads", "cpu.threads", numberText(w.MinThreads), func(c candidate) bool { return atLeast(c.CPU.Threads, *w.MinThreads) }),
-		single("min_base_ghz", "cpu.base_ghz", numberText(w.MinBaseGHz), func(c candidate) bool { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
-		single("min_memory_gib", "memory.size_gb", numberText(w.MinMemoryGiB), func(c candidate) bool { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
-		single("max_usd_per_month", "price.monthly.usd", numberText(w.MaxUSDPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
-		single("max_eur_per_month", "price.monthly.eur", numberText(w.MaxEURPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
+		single("min_cores", "cpu.cores", w.MinCores, func(c candidate) bool { return atLeast(c.CPU.Cores, *w.MinCores) }),
+		single("min_threads", "cpu.threads", w.MinThreads, func(c candidate) bool { return atLeast(c.CPU.Threads, *w.MinThreads) }),
+		single("min_base_ghz", "cpu.base_ghz", w.MinBaseGHz, func(c candidate) bool { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
+		single("min_memory_gib", "memory.size_gb", w.MinMemoryGiB, func(c candidate) bool { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
+		single("max_usd_per_month", "price.monthly.usd", w.MaxUSDPerMonth, func(c candidate) bool { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
+		single("max_eur_per_month", "price.monthly.eur", w.MaxEURPerMonth, func(c candidate) bool { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
 	}
 	return slices.DeleteFunc(all, func(c criterion) bool { return len(c.values) == 0 })
 }
@@ -100,17 +95,17 @@ func (w Watch) criteria() []criterion {
 func texts(name, field string, given []string, holds func(candidate, string) bool) criterion {
 	all := criterion{name: name, field: field, exclude: name == "exclude_plans"}
 	for _, v := range given {
-		all.values = append(all.values, value{v, func(c candidate) bool { return holds(c, v) }})
+		all.values = append(all.values, func(c candidate) bool { return holds(c, v) })
 	}
 	return all
 }
 
-// single returns a criterion with one value, or without values if its text is empty.
-func single(name, field, text string, holds func(candidate) bool) criterion {
-	if text == "" {
+// single returns a criterion with one value, or without values if it is not given.
+func single[T any](name, field string, given *T, holds func(candidate) bool) criterion {
+	if given == nil {
 		return criterion{}
 	}
-	return criterion{name: name, field: field, values: []value{{text, holds}}}
+	return criterion{name: name, field: field, values: []func(candidate) bool{holds}}
 }
 
 // contains returns whether a text contains another one in any case of letters.
@@ -124,7 +119,7 @@ func atMost(n *price, v float64) bool { return n != nil && float64(*n) <= v }
 
 // meets returns whether the candidate has one of the values, or none of those to exclude.
 func (c candidate) meets(given criterion) bool {
-	return slices.ContainsFunc(given.values, func(v value) bool { return v.holds(c) }) != given.exclude
+	return slices.ContainsFunc(given.values, func(holds func(candidate) bool) bool { return holds(c) }) != given.exclude
 }
 
 // mayMeet returns whether the candidate meets a criterion, or may by what was not understood of it.
@@ -138,19 +133,4 @@ func matches(criteria []criterion, p *plan, locations LocationData, meets func(c
 	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
 		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !meets(c, given) })
 	})
-}
-
-// Unmet is a value of a criterion that no plan has, such as a misspelt one.
-type Unmet struct{ Criterion, Value string }
-
-// unmet returns the values that no plan meets by itself.
-func unmet(criteria []criterion, plans []*plan, locations LocationData) (values []Unmet) {
-	for _, given := range criteria {
-		for _, v := range given.values {
-			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), v.holds) }) {
-				values = append(values, Unmet{given.name, v.text})
-			}
-		}
-	}
-	return values
 }

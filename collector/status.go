@@ -34,9 +34,6 @@ var (
 	statusUpdated  = statusSet.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.")
 )
 
-// Component is a component of a location.
-type Component struct{ Location, Name string }
-
 const (
 	statusCacheTime = 30 * time.Second
 	// maxStatusAge is the longest age of a response that updated_at tells. Beyond it, the
@@ -84,10 +81,10 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 		}
 	}
 	s.Invalid.Add("status", others...)
-	states := map[Component]state{}
+	states := map[itemID]state{}                                // by location and component
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
 		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
-			state, c := st.Locations[id].Components[name], Component{strings.ToLower(id), name}
+			state, c := st.Locations[id].Components[name], itemID{strings.ToLower(id), name}
 			before, isTwice := states[c]
 			if isTwice { // the location is listed in capital letters, too
 				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
@@ -99,9 +96,9 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	}
 	for c, state := range states {
 		operational := severity(state) == 0
-		b.AddBool(componentUp, &operational, c.Location, c.Name)
-		b.Add(componentState, 1, c.Location, c.Name, string(state))
-		s.items = append(s.items, item{id: itemID{c.Location, c.Name}, keys: [][2]string{{"location", c.Location}, {"component", c.Name}}, state: state})
+		b.AddBool(componentUp, &operational, c[0], c[1])
+		b.Add(componentState, 1, c[0], c[1], string(state))
+		s.items = append(s.items, item{id: c, keys: [][2]string{{"location", c[0]}, {"component", c[1]}}, state: state})
 	}
 	slices.SortFunc(s.items, func(a, b item) int { return slices.Compare(a.id[:], b.id[:]) })
 	return s, nil

@@ -33,7 +33,6 @@ var watchChanges = &changeKind{
 // first step.
 type Watched struct {
 	Watch
-	Unmet  []Unmet // values that no plan had in the last data with a plan
 	Events []Event // events of the last step
 
 	matches []*plan // those that match now
@@ -57,9 +56,6 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		return w
 	}
 	criteria, items := w.criteria(), []item{}
-	if len(plans.Items) > 0 {
-		w.Unmet = unmet(criteria, plans.Items, *locations)
-	}
 	for _, p := range plans.Items {
 		i := p.item()
 		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil

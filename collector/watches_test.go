@@ -72,32 +72,6 @@ func TestWatchMatches(t *testing.T) {
 	}
 }
 
-// TestWatchUnmet has values that no plan of the documented catalog has, each beside one that
-// some have.
-func TestWatchUnmet(t *testing.T) {
-	snap := newBodyTest(t, plans(), documented(t, plans())).mustFetch()
-	public := Known{Data: Data{Plans: snap.Data.Plans, Locations: &LocationData{
-		"ams": {Region: "Europe", CountryCode: "NL"}, "fra": {Region: "Europe", CountryCode: "DE"}, "nyc": {Region: "North America", CountryCode: "US"}, "sin": {Region: "Asia", CountryCode: "SG"},
-	}}}
-	w := Watch{
-		Plans: []string{"gpu-l40s", "epyc9654"}, ExcludePlans: []string{"gpu-l40s", "gpul40s"}, Locations: []string{"fra", "frankfurt"},
-		Countries: []string{"DE", "FR"}, CPUModels: []string{"EPYC", "Xeno"}, MinCores: ptr(1e6), MaxUSDPerMonth: ptr(1e6),
-	}
-	want := []Unmet{
-		{"plans", "epyc9654"},
-		{"locations", "frankfurt"},
-		{"countries", "FR"},
-		{"cpu_models", "Xeno"},
-		{"exclude_plans", "gpul40s"},
-		{"min_cores", "1000000"},
-	}
-	watched := Watched{Watch: w}.Step(public, today)
-	simtest.AssertEqual(t, "values", watched.Unmet, want)
-	simtest.AssertEqual(t, "after expired data", watched.Step(Known{}, today).Unmet, want)
-	public.Data.Plans = &plansPage{}
-	simtest.AssertEqual(t, "without plans", watched.Step(public, today).Unmet, want)
-}
-
 // step is what a watch sees, and its hits after that; negative without series.
 type step struct {
 	plans     catalog

@@ -37,11 +37,10 @@ type Health struct {
 	Next        time.Time     // when the next one begins; zero while one is under way
 	Incomplete  bool          // whether the newest response that could be read was incomplete
 
-	Taken   time.Time             // when the data that is shown was fetched; zero if there has been none
-	Made    time.Time             // when the provider made it; zero if none is shown
-	SoldOut bool                  // whether an item is sold out, or came in stock within the hour before
-	Missing []collector.Component // that it lacks, although they were there within the last hour
-	Invalid rentalapi.Invalid     // of the response that was shown last
+	Taken   time.Time         // when the data that is shown was fetched; zero if there has been none
+	Made    time.Time         // when the provider made it; zero if none is shown
+	SoldOut bool              // whether an item is sold out, or came in stock within the hour before
+	Invalid rentalapi.Invalid // of the response that was shown last
 }
 
 // expires returns when the data is not shown any more; a time long ago if there has been none.
@@ -71,7 +70,7 @@ func (r *Runner) Health() []Health {
 	for _, j := range r.jobs() {
 		h := j.health
 		if !j.shown() {
-			h.Made, h.Missing = time.Time{}, nil
+			h.Made = time.Time{}
 		}
 		all = append(all, h)
 	}

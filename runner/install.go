@@ -30,7 +30,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap
 	h.Taken, h.Made, h.Invalid, h.Timing = now, snap.MadeAt, snap.Invalid, j.configured.WithMinInterval(snap.MinInterval)
-	h.SoldOut, h.Missing = j.changes.SoldOut, j.changes.Missing
+	h.SoldOut = j.changes.SoldOut
 	j.group.Changed()
 	var events []collector.Event
 	switch {
@@ -105,17 +105,11 @@ func (r *Runner) Events() []Event {
 	return r.events
 }
 
-// stepWatches matches the watches with the present public data, and returns their events. It
-// warns once of each value that no plan has.
+// stepWatches matches the watches with the present public data, and returns their events.
 func (r *Runner) stepWatches() (events []collector.Event) {
 	public := r.accounts[0].known()
 	for i, w := range r.watches {
 		r.watches[i] = w.Step(public, wallClock())
-		for _, v := range r.watches[i].Unmet {
-			if !slices.Contains(w.Unmet, v) {
-				level.Warn(&r.log).Log("msg", "no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
-			}
-		}
 		events = append(events, r.watches[i].Events...)
 	}
 	return events

@@ -31,11 +31,6 @@ func (n *notices) add(class, subject, text string) {
 func (v *view) Attention() []notice {
 	var n notices
 	v.addProvider(&n)
-	for _, w := range v.Watches() {
-		for _, unmet := range w.Unmet {
-			n.add("warn", "Watch "+text(w.Name), "No plan has this value of "+unmet.Criterion+": "+text(unmet.Value)+".")
-		}
-	}
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)
 	}
@@ -71,8 +66,6 @@ func stateClass(state string) string {
 		return "good"
 	case strings.Contains(strings.ToLower(state), "maintenance"):
 		return "info"
-	case state == "unknown":
-		return "warn"
 	}
 	return "bad"
 }

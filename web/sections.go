@@ -79,19 +79,12 @@ func (v *view) Locations() []string {
 	return slices.Compact(ids)
 }
 
-// States returns the components of a location by state, operational last. The state of those
-// that the status lacks is unknown, and of all of them if it has none.
+// States returns the components of a location by state, operational last; unknown if the status has
+// none.
 func (v *view) States(location string) []words {
 	components := map[string][]string{} // by state
 	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
-	}
-	for _, row := range v.rows["status"] {
-		for _, c := range row.Missing {
-			if c.Location == location {
-				components["unknown"] = append(components["unknown"], c.Name)
-			}
-		}
 	}
 	if len(components) == 0 {
 		return []words{{"unknown", "wait"}}

@@ -102,12 +102,6 @@ func withInvalid(h health, fields ...string) health {
 	return h
 }
 
-// missing is a collector whose response lacks a component.
-func missing(h health, location, name string) health {
-	h.Missing = []collector.Component{{Location: location, Name: name}}
-	return h
-}
-
 // failed is the error of a request.
 func failed(path, cause string) error {
 	return &rentalapi.Error{Path: path, Reason: rentalapi.Connection, Err: errors.New(cause)}
@@ -135,11 +129,10 @@ func TestNotices(t *testing.T) {
 		{name: "provider", given: given{series: []series{
 			one("status_info", 1, "degraded"), one("incidents_ongoing", 2), one("maintenances_scheduled", 1),
 			one("component_state", 1, "ams", "ipmi", "maintenance"), one("component_state", 1, "ams", "network", "outage"), one("component_state", 1, "lon", "network", "outage"),
-		}, health: []health{missing(state("status", time.Minute, nil), "lon", "ipmi")}}, want: []notice{
+		}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
 			{"bad", "Component state outage: network.", []string{"Location ams", "Location lon"}},
 			{"warn", "Ongoing incidents: 2.", []string{"Provider"}},
-			{"warn", "Component state unknown: ipmi.", []string{"Location lon"}},
 			{"info", "Scheduled maintenance windows: 1.", []string{"Provider"}},
 			{"info", "Component state maintenance: ipmi.", []string{"Location ams"}},
 		}},
@@ -166,11 +159,9 @@ func TestNotices(t *testing.T) {
 				state("locations", time.Minute, failed("/locations", "status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
 			},
-			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
-			reload:  errors.New("rental.yml:\nline 1: fault"),
+			reload: errors.New("rental.yml:\nline 1: fault"),
 		}, want: []notice{
 			{"bad", "Failing: connection refused.", []string{"Collector account of main"}},
-			{"warn", "No plan has this value of plans: epyc9654.", []string{"Watch cheap"}},
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"Collector ssh_keys of main"}},
@@ -267,7 +258,7 @@ func TestSections(t *testing.T) {
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start",
 			"epyc | unknown | – | – | – / – | – | – | – | – | unknown",
 		}},
-		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), missing(state("status", time.Minute, nil), "fra", "d")}, series: []series{
+		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
 			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
@@ -275,7 +266,7 @@ func TestSections(t *testing.T) {
 			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old. Data of the locations: 2m old.",
 			"Amsterdam ams, – | 0 | 2 | unknown",
-			"fra | – | – | outage: c / unknown: d / Maintenance: b / Operational: a",
+			"fra | – | – | outage: c / Maintenance: b / Operational: a",
 		}},
 		{"account", "accounts", given{
 			series: []series{

@@ -94,16 +94,18 @@ type exporter struct {
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 
-	registry *prometheus.Registry // of what is encoded at each scrape
-	group    *exposition.Group    // of the exporter itself
-	loaded   atomic.Pointer[loaded]
+	registry     *prometheus.Registry // of what is encoded at each scrape
+	scrapeErrors *prometheus.CounterVec
+	group        *exposition.Group // of the exporter itself
+	loaded       atomic.Pointer[loaded]
 
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
+	e := &exporter{options: o, env: env, logger: logger}
+	e.registry, e.scrapeErrors = newRegistry(o)
 	e.group = e.newGroup()
 	if o.Demo {
 		e.demo = demo.New()

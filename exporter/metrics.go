@@ -51,25 +51,34 @@ func (e *exporter) newGroup() *exposition.Group {
 	}}
 }
 
-// metrics serves the metrics.
-func (e *exporter) metrics() http.Handler {
+// newRegistry returns what is encoded at each scrape, and counts the errors of scrapes by cause. Both
+// causes start at 0, so that the first error is an increase.
+func newRegistry(o *options) (*prometheus.Registry, *prometheus.CounterVec) {
 	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promhttp_metric_handler_errors_total",
 		Help: "Total number of internal errors encountered by the promhttp metric handler.",
 	}, []string{"cause"})
-	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
+	errorsTotal.WithLabelValues("gathering")
 	errorsTotal.WithLabelValues("encoding")
+	registry := prometheus.NewRegistry()
+	if !o.disableExporterMetrics && !o.once { // node_exporter, which reads the output, has its own
+		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
+	}
+	return registry, errorsTotal
+}
+
+// metrics serves the metrics.
+func (e *exporter) metrics() http.Handler {
 	handler := &exposition.Handler{
 		Publisher: e.runner.Publisher,
 		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
-			errorsTotal.WithLabelValues(cause).Inc()
+			e.scrapeErrors.WithLabelValues(cause).Inc()
 			level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	}
 	if e.options.disableExporterMetrics {
 		return handler
 	}
-	e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
 	return promhttp.InstrumentMetricHandler(e.registry, handler)
 }

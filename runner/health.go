@@ -100,8 +100,9 @@ func (r *Runner) newGroups() {
 		r.groups = append(r.groups, g)
 		return g
 	}
-	for _, res := range r.resources {
-		group(res.Metrics, func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(res.Name) })
+	for _, res := range collector.Resources() {
+		g := group(res.Metrics, func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(res.Name) })
+		r.resources = append(r.resources, collected{res, g})
 	}
 	r.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
 	r.watching = group(collector.WatchDefinitions(), r.collectWatches)
@@ -136,7 +137,7 @@ func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stepWatches() // data may have expired
-	return collector.WatchMetrics(r.watches), r.accounts[0].known().Until
+	return collector.WatchMetrics(r.watches), r.public().known().Until
 }
 
 // collectResource returns the present metrics of a resource in all accounts, and when

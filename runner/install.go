@@ -107,7 +107,7 @@ func (r *Runner) Events() []Event {
 
 // stepWatches matches the watches with the present public data, and returns their events.
 func (r *Runner) stepWatches() (events []collector.Event) {
-	public := r.accounts[0].known()
+	public := r.public().known()
 	for i, w := range r.watches {
 		r.watches[i] = w.Step(public, wallClock())
 		events = append(events, r.watches[i].Events...)

@@ -33,19 +33,19 @@ type job struct {
 }
 
 // newJob returns a job that fetches after delay.
-func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.Group, t collector.Timing, delay time.Duration) *job {
+func (r *Runner) newJob(a *account, res collected, t collector.Timing, delay time.Duration) *job {
 	logger := log.With(&r.log, "collector", res.Name)
 	if a.name != "" {
 		logger = log.With(logger, "account", a.name)
 	}
 	r.options.API.InitErrorCounters(res.Path)
 	j := &job{
-		resource: res, account: a, runner: r, group: group, stop: func() {},
+		resource: &res.Resource, account: a, runner: r, group: res.group, stop: func() {},
 		timer: time.NewTimer(delay), logger: stateLogger{logger: logger}, configured: t,
 		schedule: schedule{cacheTime: res.MinInterval},
 		health:   Health{Collector: res.Name, Account: a.name, Timing: t, Next: time.Now().Add(delay)},
 	}
-	j.fetcher = collector.Fetcher{Resource: res, Account: a.name, API: a.client, OnPage: j.onPage}
+	j.fetcher = collector.Fetcher{Resource: &res.Resource, Account: a.name, API: a.client, OnPage: j.onPage}
 	return j
 }
 
@@ -105,7 +105,7 @@ func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 	interval, longestRetry := j.health.interval(), j.health.Interval
 	if interval < longestRetry { // a restock is waited for
 		longestRetry = min(longestRetry, maxSoonRetry)
-		j.schedule.late = 0
+		j.schedule.startJitter = 0
 	}
 	if j.health.Err != nil {
 		return j.schedule.afterFailure(j.health.Err, interval, longestRetry, ended)

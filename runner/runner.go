@@ -36,6 +36,12 @@ type AccountSpec struct {
 	Token    rentalapi.Token
 }
 
+// collected is a resource with the group in which its metrics of all accounts are published.
+type collected struct {
+	collector.Resource
+	group *exposition.Group
+}
+
 // Options of a runner.
 type Options struct {
 	Logger log.Logger
@@ -49,7 +55,7 @@ type Runner struct {
 	Publisher *exposition.Publisher
 
 	options   Options
-	resources []collector.Resource
+	resources []collected
 	groups    []*exposition.Group // of the resources, in their order, and all others
 	state     *exposition.Group   // of the collectors, and of the accounts at the API
 	watching  *exposition.Group   // of the watches, from public data
@@ -69,7 +75,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), accounts: []*account{{}}}
+	r := &Runner{options: o, accounts: []*account{{}}}
 	r.newGroups()
 	r.Publisher = exposition.NewPublisher(r.groups...)
 	return r
@@ -145,7 +151,7 @@ func (r *Runner) Wait() { r.running.Wait() }
 // stays true.
 func (r *Runner) Ready() bool {
 	r.mu.Lock()
-	jobs, configured := r.jobs(), r.accounts[0].identity != ""
+	jobs, configured := r.jobs(), r.public().identity != ""
 	tried := configured && !slices.ContainsFunc(jobs, func(j *job) bool { return !j.tried })
 	r.mu.Unlock()
 	if tried && !r.ready.Load() {
@@ -201,9 +207,9 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 // enable changes the jobs of an account to the collectors that are enabled. It returns the new
 // ones, which fetch after delay, and stops those that are not enabled any more.
 func (r *Runner) enable(a *account, collectors map[string]collector.Timing, delay time.Duration) (added []*job) {
-	before, late := a.jobs, maxJitter*rand.Float64() // the same for all: balance and servers are of one moment
+	before, jitter := a.jobs, maxJitter*rand.Float64() // the same for all: balance and servers are of one moment
 	a.jobs = nil
-	for i, res := range r.resources {
+	for _, res := range r.resources {
 		timing, enabled := collectors[res.Name]
 		at := slices.IndexFunc(before, func(j *job) bool { return j.resource.Name == res.Name })
 		switch {
@@ -212,8 +218,8 @@ func (r *Runner) enable(a *account, collectors map[string]collector.Timing, dela
 			before[at].setTiming(timing)
 			a.jobs = append(a.jobs, before[at])
 		case enabled:
-			j := r.newJob(a, &res, r.groups[i], timing, delay)
-			j.schedule.late = time.Duration(late * float64(timing.Interval))
+			j := r.newJob(a, res, timing, delay)
+			j.schedule.startJitter = time.Duration(jitter * float64(timing.Interval))
 			a.jobs, added = append(a.jobs, j), append(added, j)
 		case at >= 0:
 			before[at].stop()
@@ -221,6 +227,9 @@ func (r *Runner) enable(a *account, collectors map[string]collector.Timing, dela
 	}
 	return added
 }
+
+// public returns the account without a name, which sorts first.
+func (r *Runner) public() *account { return r.accounts[0] }
 
 // jobs returns the jobs of all accounts, in their order.
 func (r *Runner) jobs() []*job {

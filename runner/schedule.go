@@ -35,8 +35,8 @@ const (
 // It fetches shortly after expiry; at next if it is not known when the response was made. So no
 // interval becomes shorter by more than earliest.
 type schedule struct {
-	cacheTime time.Duration // of the provider; 0 if it keeps nothing
-	late      time.Duration // what the fetch after the first success is late by, if no expiry is known
+	cacheTime   time.Duration // of the provider; 0 if it keeps nothing
+	startJitter time.Duration // delay of the fetch after the first success, if no expiry is known
 
 	failures int  // in a row
 	aimed    bool // whether the last fetch followed a cache expiry
@@ -62,10 +62,10 @@ func (s *schedule) afterFailure(err error, interval, longest time.Duration, now 
 // afterSuccess returns when to fetch after a fetch that began at began. The provider made the
 // response at madeAtLatest, which is zero if that is not known.
 func (s *schedule) afterSuccess(interval time.Duration, began, madeAtLatest time.Time) time.Time {
-	aimed, late, next := s.aimed, s.late, began.Add(interval)
-	s.failures, s.aimed, s.late = 0, false, 0
+	aimed, jitter, next := s.aimed, s.startJitter, began.Add(interval)
+	s.failures, s.aimed, s.startJitter = 0, false, 0
 	if madeAtLatest.IsZero() || s.cacheTime <= 0 || s.cacheTime > interval {
-		return next.Add(late)
+		return next.Add(jitter)
 	}
 	expiry := madeAtLatest.Add(s.cacheTime)
 	if aimed && began.Sub(expiry).Abs() < s.cacheTime/2 { // a new response would expire a cache time later

@@ -82,7 +82,7 @@ func TestAfterSuccess(t *testing.T) {
 		{"much older response", 60 * second, 60 * second, 200 * second, 0, true, 100 * second, true},
 		{"first of several expiries", 300 * second, 60 * second, 31 * second, 0, false, 329 * second, true},
 	} {
-		s, madeAtLatest := schedule{cacheTime: c.cacheTime, late: c.late, aimed: c.aimed, failures: 3}, time.Time{}
+		s, madeAtLatest := schedule{cacheTime: c.cacheTime, startJitter: c.late, aimed: c.aimed, failures: 3}, time.Time{}
 		if c.age != unknown {
 			madeAtLatest = start.Add(-c.age)
 		}

@@ -25,7 +25,8 @@ import (
 
 // handler serves all paths. Collectors that a reload starts run until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	o := web.Options{Version: "version " + version.Version + ", revision " + version.GetRevision(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	revision := version.GetRevision()
+	o := web.Options{Version: "version " + version.Version + ", revision " + revision[:min(len(revision), 8)], MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
 	o.Configured = func() web.Configured {
 		l := e.loaded.Load()
 		api := l.config.API.BaseURL.Host

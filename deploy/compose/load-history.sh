@@ -20,15 +20,17 @@ fi
 rm -rf "$work"
 mkdir -p "$work"
 
-# promtool evaluates each rule without the results of the others, so the samples of the rule
+# promtool evaluates each rule without the results of the others, so the samples of the rules
 # that others use are made here. It would also store alerts, as series with their names.
-used=plan:server_rental_plan_in_stock:max
+plans=plan:server_rental_plan_in_stock:max
+saved=account_configuration:server_rental_configuration_in_stock:max
 echo groups: >"$work/rules.yml"
-sed -n '/name: server_rental_stock_history/,$p' "$rules" | sed "/record: $used\$/,+1d" >>"$work/rules.yml"
+sed -n '/name: server_rental_stock_history/,$p' "$rules" | sed "/record: $plans\$/,+1d; /record: $saved\$/,+1d" >>"$work/rules.yml"
 
 echo "generating $days days"
 simulator history --days="$days" --end="$end" |
-  sed "s/^server_rental_plan_in_stock{.*\(plan=\"[^\"]*\"\)}\(.*\)/&\\n$used{\1}\2/" >"$work/history.om"
+  sed "s/^server_rental_plan_in_stock{.*\(plan=\"[^\"]*\"\)}\(.*\)/&\\n$plans{\1}\2/
+    s/^server_rental_configuration_in_stock{.*\(account=\"[^\"]*\",configuration=\"[^\"]*\"\).*}\(.*\)/&\\n$saved{\1}\2/" >"$work/history.om"
 
 # Larger blocks than usual: promtool reads the whole file for each.
 echo "creating blocks"

@@ -116,7 +116,7 @@ func TestRequestsOnTheWire(t *testing.T) {
 	certificates := certificate.TLS.Certificates
 	certificate.Close()
 	secure := func(conn net.Conn) net.Conn {
-		return tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}}) //nolint:gosec // a test
+		return tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}})
 	}
 	insecure := promconfig.DefaultHTTPClientConfig
 	insecure.TLSConfig.InsecureSkipVerify = true

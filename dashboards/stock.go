@@ -29,13 +29,13 @@ func stock() board {
 func stockColumn(expr string) column { return state("stock", "Stock", 80, expr, stockTexts) }
 
 func priceColumn(expr string) column          { return number("price", "Price", 75, expr).decimals(2) }
-func agoColumn(ref, name, expr string) column { return when(ref, name, 130, expr, ago) }
+func agoColumn(ref, name, expr string) column { return when(ref, name, 148, expr, ago) }
 func shareColumn(expr string) column {
 	return number("share", "Share", 65, expr).unit(percent).decimals(0)
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 150).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 155).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
@@ -80,11 +80,11 @@ func configurations(board, matcher string) dashboard.Panel {
 	return panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 8, sort: "Stock", descending: true, hidden: []string{"configuration"}, noValue: "No saved configuration is known", alerts: "ConfigurationBackInStock"}.table(
 		help("configuration_in_stock")+" Seen is when the provider last said so. The price is per month including options and excluding VAT. Share is of 30 days in stock, and needs alerts/stock.rules.yml.",
 		stockColumn(gauge(saved, "configuration_in_stock", matcher)),
-		agoColumn("seen", "Seen", by(saved, seen)),
 		planColumn(board),
 		locationColumn(board, "status"),
 		priceColumn(price),
 		address("order", "Order", order),
+		agoColumn("seen", "Seen", by(saved, seen)),
 		shareColumn(only(by(saved, "account_configuration:server_rental_configuration_in_stock:avg30d"))),
 		agoColumn("restock", "Restocked", latest(saved, "configuration_last_restock_timestamp_seconds", "configuration_in_stock", matcher)),
 		agoColumn("sellout", "Sold out", latest(saved, "configuration_last_sellout_timestamp_seconds", "configuration_in_stock", matcher)),
@@ -130,7 +130,7 @@ func stockOverTime(w, h uint32, plans, configurations string, more ...query) das
 }
 
 func restocks(w, h uint32, matcher string) dashboard.Panel {
-	return panel{id: 208, title: "Restocks", w: w, h: h, decimals: new(0.0), min: new(0.0), softMax: new(1.0), bars: true, interval: "2m", points: 60, noValue: "No restock is known", alerts: "PlanBackInStock"}.chart(
+	return panel{id: 208, title: "Restocks", w: w, h: h, decimals: new(0.0), min: new(0.0), softMax: new(4.0), bars: true, interval: "2m", points: 60, noValue: "No restock is known", alerts: "PlanBackInStock"}.chart(
 		"How many times each plan came back in stock in the interval that begins at the left edge of each bar, also between two scrapes.",
 		course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", matcher)+"[$__interval] offset -$__interval)")+") > 0")) // the last interval has not ended
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,14 +31,11 @@ var (
 
 func main() {
 	kingpin.Parse()
-	if err := pictures(); err != nil {
-		log.Fatal(err)
-	}
+	kingpin.FatalIfError(pictures(), "") // not by package log, which is the demo's
 }
 
 func pictures() error {
-	ctx, cancel := chromium.Start(context.Background())
-	defer cancel()
+	ctx := context.Background()
 	if err := overview(ctx); err != nil {
 		return fmt.Errorf("overview: %w", err)
 	}
@@ -113,10 +109,12 @@ func dashboard(ctx context.Context, name string) error {
 		chromedp.Sleep(3*time.Second)) // panels appear after their data
 }
 
-// take writes the picture that the screen shows after some steps.
+// take writes the picture that the screen of a new browser shows after some steps.
 func take(ctx context.Context, name string, steps ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	ctx, stop := chromium.Start(ctx)
+	defer stop()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -56,6 +57,22 @@ func TestOnceOutputFails(t *testing.T) {
 	var log simtest.Buffer
 	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
+		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
+	}
+}
+
+// TestOnceOutputStuck interrupts a run whose output nobody reads to the end.
+func TestOnceOutputStuck(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	go func() {
+		_, _ = reader.Read(make([]byte, 1))
+		interrupt()
+	}()
+	var log simtest.Buffer
+	code := Main(ctx, Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: writer, Stderr: &log})
+	if code != 1 || !strings.Contains(log.String(), "output: interrupted") {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
 	}
 }

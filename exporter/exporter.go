@@ -134,8 +134,18 @@ func (e *exporter) printOnce(ctx context.Context) error {
 		_, encodeErr := expfmt.MetricFamilyToText(&text, f)
 		err = errors.Join(err, encodeErr)
 	}
-	if _, err := text.WriteTo(e.env.Stdout); err != nil {
-		return fmt.Errorf("output: %w", err)
+	written := make(chan error, 1)
+	go func() {
+		_, err := text.WriteTo(e.env.Stdout)
+		written <- err
+	}()
+	select {
+	case <-ctx.Done(): // nobody reads it
+		return fmt.Errorf("output: interrupted: %w", ctx.Err())
+	case writeErr := <-written:
+		if writeErr != nil {
+			return fmt.Errorf("output: %w", writeErr)
+		}
 	}
 	return errors.Join(failed, err)
 }

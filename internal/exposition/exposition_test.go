@@ -283,6 +283,24 @@ func TestRest(t *testing.T) {
 	})
 }
 
+// TestExpiryEndsRest asserts that the rest after long work ends when something expires, so that
+// others of its group do not disappear with it.
+func TestExpiryEndsRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(6)
+		h.groups[0].expires = time.Now().Add(700 * time.Millisecond)
+		collect := h.groups[0].Collect
+		h.groups[0].Collect = func(now time.Time) ([]*metric.Sample, time.Time) {
+			time.Sleep(200 * time.Millisecond) // it would rest for 1.8 seconds
+			return collect(now)
+		}
+		h.run(t)
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		simtest.AssertEqual(t, "collected", h.collected(), []int32{2, 1, 1})
+	})
+}
+
 // TestVariants asserts that a variant is kept once it was asked for, and in advance until it
 // was not asked for a while.
 func TestVariants(t *testing.T) {

@@ -24,7 +24,8 @@ import (
 )
 
 // The time between two publications is restFactor times as long as the work, so that it takes a
-// tenth of a processor, from publishInterval up to maxRest.
+// tenth of a processor, from publishInterval up to maxRest. If something expires earlier, the time
+// is as long as the work at least.
 const (
 	restFactor      = 9
 	publishInterval = 100 * time.Millisecond
@@ -89,9 +90,20 @@ func (p *Publisher) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(min(max(publishInterval, restFactor*time.Since(began)), maxRest)):
+		case <-time.After(p.rest(time.Since(began))):
 		}
 	}
+}
+
+// rest returns the time until the next publication, after one that took some time.
+func (p *Publisher) rest(work time.Duration) time.Duration {
+	now, rest := time.Now().Round(0), min(restFactor*work, maxRest)
+	for _, g := range *p.published.Load() {
+		if !g.expires.IsZero() {
+			rest = min(rest, max(g.expires.Sub(now), work))
+		}
+	}
+	return max(rest, publishInterval)
 }
 
 // Publish publishes the groups that changed or expired, all as they are at one moment. Earlier

@@ -304,9 +304,9 @@ func (s *dashboardStack) truth(w *simulator.World) map[string]map[string]float64
 // exporters make more, and of times at which each saw a change.
 var perProcess = regexp.MustCompile(`server_rental_exporter_(collector|api)|_total|_last_(restock|hit)_|avg_over_time|time\(\)`)
 
-// recorded matches averages that rules record every three minutes: of the two Prometheus servers,
-// which start one after the other, one may have a record more.
-var recorded = regexp.MustCompile(`:avg\d+d`)
+// recorded matches what rules record every three minutes: of the two Prometheus servers, which
+// start one after the other, one may have a record more.
+var recorded = regexp.MustCompile(`(plan|configuration):server_rental_`)
 
 // checkNotDoubled checks that two exporters of one provider show what one shows: the
 // same series, with the same values where they are the provider's.

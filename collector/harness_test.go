@@ -63,18 +63,18 @@ func accountOf(r Resource) string {
 }
 
 // Get implements rentalapi.Getter.
-func (f *fetchTest) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
 	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
 	if f.before != nil {
 		if err := f.before(query); err != nil {
-			return rentalapi.Response{}, err
+			return rentalapi.Response{}, nil, err
 		}
 	}
 	copy(f.response.Token[:], f.token)
 	if f.body != nil {
-		return f.response, read(bytes.NewReader(f.body(query)))
+		return f.response, io.NopCloser(bytes.NewReader(f.body(query))), nil
 	}
-	return f.response, read(strings.NewReader(f.Body(path+"?"+query.Encode(), f.token)))
+	return f.response, io.NopCloser(strings.NewReader(f.Body(path+"?"+query.Encode(), f.token))), nil
 }
 
 // fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such

@@ -36,8 +36,8 @@ type Resource struct {
 }
 
 // getFunc fetches a resource once and adds its metrics to the builder, which has the label
-// value of the account already. An error of the API is returned as it is; others wrap
-// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that.
+// value of the account already. Its errors wrap rentalapi.ErrIncomplete or rentalapi.ErrTooLarge
+// if they mean that.
 type getFunc func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
 
 // Timing says how often a resource is fetched, and how long its data is kept.

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
@@ -52,14 +51,6 @@ func (h Health) interval() time.Duration {
 		return h.SoldOutInterval
 	}
 	return h.Interval
-}
-
-// reasonOf returns the reason of a failed fetch; empty for others.
-func reasonOf(err error) rentalapi.Reason {
-	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
-		return failure.Reason
-	}
-	return ""
 }
 
 // Health returns the state of every collector: public ones first, then by account.

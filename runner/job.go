@@ -77,7 +77,7 @@ func (j *job) attempt(ctx context.Context) {
 		err = collector.ErrTokenChanged
 	}
 	if err != nil {
-		err = client.Reject(j.resource.Path, err)
+		r.options.API.CountFailure(j.resource.Path, err)
 	}
 	h, ended := &j.health, time.Now()
 	h.Err, h.Duration, j.tried = err, ended.Sub(began), true
@@ -89,7 +89,7 @@ func (j *job) attempt(ctx context.Context) {
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {
-		h.Incomplete = h.Incomplete || reasonOf(err) == rentalapi.Incomplete
+		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
 	r.state.Changed()
@@ -120,20 +120,17 @@ func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 const maxYield = 10 * time.Second
 
 // onPage is called before a further page is asked for. The first page has been tried: a long
-// history takes minutes. Its further pages wait until the rate limit has as many requests to
-// spare as ever, so that other fetches of the account find some; but not so long that the fetch
-// takes more than three quarters of its interval.
+// history takes minutes. A further page waits until the rate limit has requests to spare, so that
+// other fetches of the account find some; but not so long that the fetch takes more than three
+// quarters of its interval.
 func (j *job) onPage(ctx context.Context) error {
 	j.runner.mu.Lock()
 	j.tried = true
-	yield := min(maxYield, j.health.Interval*3/time.Duration(4*max(1, j.resource.MaxRequests)))
+	longest := min(maxYield, j.health.Interval*3/time.Duration(4*max(1, j.resource.MaxRequests)))
 	j.runner.mu.Unlock()
-	for end := time.Now().Add(yield); !j.account.client.HasSpare() && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(longest, j.account.client.UntilSpare())):
 	}
 	return ctx.Err()
 }

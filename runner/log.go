@@ -57,7 +57,7 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	reason := reasonOf(err)
+	reason := rentalapi.ReasonOf(err)
 	if slices.Contains(l.failures, reason) {
 		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
 		return

@@ -20,7 +20,7 @@ func TestUnusableResponses(t *testing.T) {
 		fault   simtest.Fault
 		victims []collector.Resource
 		reason  rentalapi.Reason
-		logged  string // after the endpoint
+		logged  string
 	}{
 		{simtest.Fault{Kind: simtest.Hang}, collector.Resources(), rentalapi.Timeout, "timed out before the response was complete"},
 		{
@@ -38,7 +38,7 @@ func TestUnusableResponses(t *testing.T) {
 			for _, r := range c.victims { // each request counts as one error
 				absent = append(absent, families(r)...)
 				errors[r.Path+" "+string(c.reason)] = float64(h.CountByPath(0)[r.Path])
-				failures = append(failures, "level=error collector="+r.Name+` *msg="collector failed" err="`+r.Path+": *"+c.logged)
+				failures = append(failures, "level=error collector="+r.Name+` *msg="collector failed" err="`+c.logged)
 				recoveries = append(recoveries, "level=info collector="+r.Name+` *msg="collector recovered"`)
 			}
 			during, counted := h.data(), h.values("exporter_api_errors_total")
@@ -63,8 +63,8 @@ func TestStateLogger(t *testing.T) {
 	invalid := func(n int, causes ...rentalapi.Cause) rentalapi.Invalid {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
-	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Err: errors.New("status 500")}
-	backoff := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Backoff}
+	broken := &rentalapi.Error{Reason: rentalapi.Status, Err: errors.New("status 500")}
+	backoff := &rentalapi.Error{Reason: rentalapi.Backoff, Err: errors.New("no request made")}
 	var log simtest.Log
 	l := stateLogger{logger: &log}
 	for _, step := range []struct {
@@ -73,13 +73,13 @@ func TestStateLogger(t *testing.T) {
 		want    []string
 	}{
 		{},
-		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
+		{err: broken, want: []string{`level=error msg="collector failed" err="status 500"`}},
 		{err: broken},
-		{err: backoff, want: []string{`level=error msg="collector failed" err=`}},
+		{err: backoff, want: []string{`level=error msg="collector failed" err="no request made"`}},
 		{err: broken},
 		{err: backoff},
 		{want: []string{`level=info msg="collector recovered"`}},
-		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
+		{err: broken, want: []string{`level=error msg="collector failed" err="status 500"`}},
 		{want: []string{`level=info msg="collector recovered"`}},
 
 		{invalid: invalid(2, rentalapi.Cause{Item: "b", FieldError: wrong}), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},

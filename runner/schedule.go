@@ -53,7 +53,7 @@ func (s *schedule) afterFailure(err error, interval, longest time.Duration, now 
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {
 		return failure.Until.Add(rand.N(min(interval/10, firstRetry)))
 	}
-	if reasonOf(err) == rentalapi.Unauthorized {
+	if rentalapi.ReasonOf(err) == rentalapi.Unauthorized {
 		delay = min(delay, maxSoonRetry)
 	}
 	return now.Add(delay - rand.N(delay/5))

@@ -2,14 +2,12 @@ package web
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 type sample = metric.Sample
@@ -67,9 +65,6 @@ func (v *view) newRow(h health) *collectorRow {
 	}
 	r.Errors = r.Causes
 	if err := h.Err; err != nil {
-		if request, ok := errors.AsType[*rentalapi.Error](err); ok {
-			err = request.Err // without the path: collectors that fail for the same cause share a notice
-		}
 		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, errorText(err))
 	}
 	switch {

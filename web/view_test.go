@@ -103,12 +103,12 @@ func withInvalid(h health, fields ...string) health {
 }
 
 // failed is the error of a request.
-func failed(path, cause string) error {
-	return &rentalapi.Error{Path: path, Reason: rentalapi.Connection, Err: errors.New(cause)}
+func failed(cause string) error {
+	return &rentalapi.Error{Reason: rentalapi.Connection, Err: errors.New(cause)}
 }
 
 var (
-	errDown = failed("/plans", "connection refused")
+	errDown = failed("connection refused")
 	usd     = 100.0
 	cheap   = collector.Watch{Name: "cheap", MaxUSDPerMonth: &usd}
 	euros   = collector.Watch{Name: "euros", MaxEURPerMonth: &usd}
@@ -155,8 +155,8 @@ func TestNotices(t *testing.T) {
 		}},
 		{name: "collectors", given: given{
 			health: []health{
-				state("plans", time.Minute, errDown), state("status", time.Minute, failed("/status", "connection refused")), state("account", 0, errDown),
-				state("locations", time.Minute, failed("/locations", "status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
+				state("plans", time.Minute, errDown), state("status", time.Minute, failed("connection refused")), state("account", 0, errDown),
+				state("locations", time.Minute, failed("status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
 			},
 			reload: errors.New("rental.yml:\nline 1: fault"),

@@ -57,8 +57,8 @@ type moment struct {
 }
 
 // Get implements rentalapi.Getter.
-func (m *moment) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	return rentalapi.Response{Received: m.now, Date: m.now}, read(strings.NewReader(m.Body(path+"?"+query.Encode(), m.token)))
+func (m *moment) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
+	return rentalapi.Response{Received: m.now, Date: m.now}, io.NopCloser(strings.NewReader(m.Body(path+"?"+query.Encode(), m.token))), nil
 }
 
 // metrics fetches everything, and returns all metrics.

@@ -112,73 +112,68 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// Reject counts that a fetch of a path gave no data, and returns why as an *Error. The reason of
-// other errors is Incomplete or TooLarge if they wrap ErrIncomplete or ErrTooLarge, else Decode.
-func (c *Client) Reject(path string, err error) error {
-	e := Error{Reason: Decode, Err: err}
-	if known, ok := errors.AsType[*Error](err); ok {
-		e = *known
+// CountFailure counts that a fetch of a path gave no data, unless no request was made. Later
+// requests use new connections.
+func (a *API) CountFailure(path string, err error) {
+	reason := ReasonOf(err)
+	if reason == Backoff {
+		return
 	}
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		e.Reason = TooLarge
-	case errors.Is(err, ErrIncomplete):
-		e.Reason = Incomplete
-	}
-	e.Path = path
-	if e.Reason != Backoff {
-		c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
-	}
-	return &e
+	a.errors.WithLabelValues(path, string(reason)).Inc()
+	a.settings.Load().closeConnections()
 }
 
-// Get implements Getter. It waits for the rate limit first. Its error is that of read or of ctx,
-// or an *Error. A request whose connection the server had closed is repeated once; that waits for
-// the rate limit, too.
-func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
+// Get implements Getter. It waits for the rate limit first. A request whose connection the server
+// had closed is repeated once; that waits for the rate limit, too.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (Response, io.ReadCloser, error) {
 	token, err := c.token()
 	if err != nil {
 		c.api.mu.Lock()
 		defer c.api.mu.Unlock()
 		c.rejected = new(true)
-		return Response{}, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
+		return Response{}, nil, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
-	r, err := c.attempt(ctx, path, query, token, read)
-	if _, ok := errors.AsType[staleError](err); ok {
-		r, err = c.attempt(ctx, path, query, token, read)
+	r, body, err := c.attempt(ctx, path, query, token)
+	if failure, ok := errors.AsType[*Error](err); ok && failure.stale {
+		c.api.settings.Load().closeConnections()
+		r, body, err = c.attempt(ctx, path, query, token)
 	}
-	return r, err
+	return r, body, err
 }
 
-// attempt makes one request. After a failure, the next one uses a new connection.
-func (c *Client) attempt(ctx context.Context, path string, query url.Values, token string, read func(io.Reader) error) (Response, error) {
-	response := Response{Token: fingerprint(token)}
-	if err := c.wait(ctx, response.Token); err != nil {
-		return response, err
+// attempt makes one request. It ends when its body is closed, or by an error.
+func (c *Client) attempt(ctx context.Context, path string, query url.Values, token string) (Response, io.ReadCloser, error) {
+	r := Response{Token: fingerprint(token)}
+	if err := c.wait(ctx, r.Token); err != nil {
+		return r, nil, err
 	}
-	defer func() { <-c.api.slots }()
-	settings := c.api.settings.Load()
-	began := time.Now()
+	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
-	defer cancel()
-	code := "error"
-	httpResponse, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
+	end := func() {
+		cancel()
+		<-c.api.slots
+		if ctx.Err() == nil { // else it was cut off
+			c.api.requests.WithLabelValues(path, code).Inc()
+			c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
+		}
+	}
+	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
 	if err != nil {
-		err = connectionError(reqCtx, err)
-	} else {
-		defer httpResponse.Body.Close()
-		code = strconv.Itoa(httpResponse.StatusCode)
-		err = c.readResponse(reqCtx, httpResponse, &response, read)
+		err = cmp.Or(ctx.Err(), error(connectionError(reqCtx, err)))
+		end()
+		return r, nil, err
 	}
+	code = strconv.Itoa(resp.StatusCode)
+	connection := body{resp.Body, reqCtx, end}
+	content, err := c.readHeader(resp, &r, connection)
 	if err != nil {
-		settings.closeConnections()
+		_ = connection.Close()
+		return r, nil, err
 	}
-	if ctx.Err() != nil { // no failure of the API
-		return response, ctx.Err()
-	}
-	c.api.requests.WithLabelValues(path, code).Inc()
-	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
-	return response, err
+	return r, struct {
+		io.Reader
+		io.Closer
+	}{content, connection}, nil
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
@@ -193,9 +188,8 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 	return (&http.Request{Method: http.MethodGet, URL: target, Header: header}).WithContext(ctx)
 }
 
-// readResponse hands the body of a 200 to read, and keeps what the header says. It returns
-// nil or why the response is of no use.
-func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Response, read func(io.Reader) error) error {
+// readHeader keeps what the header says, and returns the JSON of a 200.
+func (c *Client) readHeader(resp *http.Response, r *Response, body io.Reader) (io.Reader, error) {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
@@ -207,16 +201,12 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 	}
 	c.record(resp, r.Token, until)
 	if resp.StatusCode != http.StatusOK {
-		return statusError(resp.StatusCode, until)
+		return nil, statusError(resp.StatusCode, until)
 	}
-	content, err := decodedContent(body{resp.Body, ctx}, resp.Header.Get("Content-Encoding"))
-	if err != nil {
-		return err
-	}
-	return read(content)
+	return decodedContent(body, resp.Header.Get("Content-Encoding"))
 }
 
-// statusError is the error of a status other than 200. It has nothing of the body, which might
+// statusError returns the error of a status other than 200. It has nothing of the body, which might
 // repeat what was sent.
 func statusError(status int, until time.Time) *Error {
 	reasons := map[int]Reason{401: Unauthorized, 429: RateLimited, 503: Unavailable}
@@ -227,17 +217,25 @@ func statusError(status int, until time.Time) *Error {
 	return e
 }
 
-// body reads the body of a response. Its errors are those of the connection.
+// body is the body of a response. Its errors are those of the connection, and its end is that of
+// the request.
 type body struct {
-	io.Reader
+	io.ReadCloser
 	ctx context.Context // of the request
+	end func()
 }
 
 // Read implements io.Reader.
 func (b body) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
+	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = connectionError(b.ctx, err)
 	}
 	return n, err
+}
+
+// Close implements io.Closer. It must be called once.
+func (b body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }

@@ -124,7 +124,7 @@ func testList(path string) List { return List{Path: path, MaxItems: 3} }
 func fetchList(ctx context.Context, s *Client, path string) error {
 	_, err := GetList[testItem, struct{}](ctx, s, testList(path))
 	if err != nil && ctx.Err() == nil {
-		err = s.Reject(path, err)
+		s.api.CountFailure(path, err)
 	}
 	return err
 }
@@ -166,11 +166,11 @@ func TestBackoff(t *testing.T) {
 			t.Fatalf("got %v, want an error with the end of the backoff", err)
 		}
 		remove()
-		noRequest := "/ssh-keys: no request made: the API asked to wait until 2000-01-01T00:02:00Z"
+		noRequest := "no request made: the API asked to wait until 2000-01-01T00:02:00Z"
 		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), until, noRequest)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
-		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
+		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "status 429")
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.account("other", simtest.MainToken)
 		assertBackoffError(t, fetchList(t.Context(), other, "/ssh-keys"), until, noRequest)
@@ -213,16 +213,16 @@ func TestAccountMetrics(t *testing.T) {
 		}
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t, ""), map[string]float64{})
 		h.reply(401, "", limits...)
-		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		assertAccount("wrong token", "status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.reply(500, "")
-		assertAccount("no verdict", "/servers: status 500", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		assertAccount("no verdict", "status 500", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.Inject(simtest.Fault{Handler: raw("")})
-		assertAccount("no response", "/servers: connection closed before the response was complete", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		assertAccount("no response", "connection closed before the response was complete", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		token = "secret-right"
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
 		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})
 		tokenErr = errors.New("cannot be read")
-		assertAccount("unreadable token", "/servers: token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
+		assertAccount("unreadable token", "token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
 		tokenErr = nil
 		assertAccount("readable token", "", map[string]float64{limit: 120, remaining: 76})
 	})
@@ -235,13 +235,13 @@ func TestApplySettings(t *testing.T) {
 		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, "")})
 		h.Inject(simtest.Fault{Handler: simtest.Reply(200, nil, `{"data":[]}`)})
 		before := h.public()
-		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), before, "/plans")), "/plans: status 429")
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), before, "/plans")), "status 429")
 		h.main()
 		simtest.AssertEqual(t, "backoff of an account without requests", h.gatherNonZero(t, "")[`backoff_until_timestamp_seconds{account="main"}`], 0.0)
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
-		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "/locations: no request made: the API asked to wait until 2000-01-01T01:00:00Z")
+		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "no request made: the API asked to wait until 2000-01-01T01:00:00Z")
 		other := *settings.BaseURL
 		other.Host = "other.example"
 		settings.BaseURL = &other

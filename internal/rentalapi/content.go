@@ -24,9 +24,9 @@ func decodedContent(body io.Reader, encoding string) (io.Reader, error) {
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) {
 		unpacked, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, contentError(err)
+			return nil, fmt.Errorf("response: %w", err)
 		}
-		r = bufio.NewReader(gzipReader{unpacked})
+		r = bufio.NewReader(unpacked)
 	}
 	if start, _ := r.Peek(len(bom)); bytes.Equal(start, bom) {
 		_, _ = r.Discard(len(bom))
@@ -62,24 +62,4 @@ func describeContent(c byte, encoding string) string {
 		return "binary data, not JSON"
 	}
 	return "text, not a JSON object"
-}
-
-// gzipReader reads what was compressed.
-type gzipReader struct{ io.Reader }
-
-// Read implements io.Reader.
-func (g gzipReader) Read(p []byte) (int, error) {
-	n, err := g.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = contentError(err)
-	}
-	return n, err
-}
-
-// contentError returns the error of damaged gzip, or that of the connection.
-func contentError(err error) error {
-	if _, ok := errors.AsType[*Error](err); ok {
-		return err
-	}
-	return errors.New("response: gzip is damaged or ends too early")
 }

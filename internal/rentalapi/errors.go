@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,28 +37,37 @@ const (
 	Backoff Reason = "backoff"
 )
 
-// Error is a request that gave no usable response. It never holds a token, a
-// query or a part of the response's body.
+// Error is why a fetch gave no usable data. It never holds a token, a query or a part of the
+// response's body.
 type Error struct {
-	Path   string // path below the base URL; set by Client.Reject
 	Reason Reason
 	Until  time.Time // when to ask again; zero if the API did not say
 	Err    error     // the cause
+
+	stale bool // whether the server may have closed the connection before the request
 }
 
-// Error says which path failed and why.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+// Error says what went wrong.
+func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Causes of a response that was read and cannot be used.
+// Errors of a response that was read and cannot be used; to be wrapped.
 var (
-	ErrTooLarge   = errors.New("response is too large")
-	ErrIncomplete = errors.New("response is incomplete")
+	ErrTooLarge   error = &Error{Reason: TooLarge, Err: errors.New("response is too large")}
+	ErrIncomplete error = &Error{Reason: Incomplete, Err: errors.New("response is incomplete")}
 )
 
-// connectionError is the error of a request whose response did not come in full.
+// ReasonOf returns the reason of an error that wraps an *Error, and Decode for any other.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return Decode
+}
+
+// connectionError returns the error of a request whose response did not come in full.
 func connectionError(ctx context.Context, err error) *Error {
 	network, ok := errors.AsType[net.Error](err)
 	if ctx.Err() != nil || ok && network.Timeout() { // of the request; of the TLS handshake, or of the system
@@ -70,7 +78,16 @@ func connectionError(ctx context.Context, err error) *Error {
 			return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
 		}
 	}
-	return &Error{Reason: Connection, Err: errors.New(describe(err))}
+	_, stale := errors.AsType[staleError](err)
+	return &Error{Reason: Connection, Err: errors.New(describe(err)), stale: stale}
+}
+
+// proxyError is the status with which a proxy refused a connection.
+type proxyError int
+
+// Error says the status in HTTP's own words. Those of the proxy might repeat private data.
+func (e proxyError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("proxy: status %d %s", int(e), http.StatusText(int(e))))
 }
 
 // describe returns a cause that an operator can do something about, and else that there was no
@@ -84,9 +101,11 @@ func describe(err error) string {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case *fs.PathError: // certificates and headers are read again for each request
 			return "api.http: cannot read a file: " + describe(e.Err)
+		case proxyError:
+			return text
 		case *net.DNSError:
 			if e.IsNotFound {
-				return "lookup " + e.Name + ": no such host" // which the configuration sets
+				return "lookup " + e.Name + ": no such host" // the configuration sets the name
 			}
 			return "lookup " + e.Name + ": failed"
 		case x509.HostnameError:
@@ -95,25 +114,20 @@ func describe(err error) string {
 			return "tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate"
 		case *tls.CertificateVerificationError:
 			otherwise = "tls: certificate expired, not yet valid, or not for this use"
-		case *net.OpError: // "proxyconnect" and "socks connect" are of a proxy
+		case *net.OpError: // those of a proxy are "proxyconnect" and "socks connect"
 			operation, otherwise = cmp.Or(operation, e.Op+": "), "failed"
 		case syscall.Errno:
 			return operation + text
 		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			otherwise = "connection closed before the response was complete"
+		}
 	}
-	known := []error{http.ErrSchemeMismatch}
-	switch {
-	case text == io.EOF.Error(), text == io.ErrUnexpectedEOF.Error():
-		return operation + "connection closed before the response was complete"
-	case strings.HasPrefix(text, "tls: "), slices.ContainsFunc(known, func(k error) bool { return k.Error() == text }):
+	switch { // these libraries have no types for their errors
+	case strings.HasPrefix(text, "tls: "):
 		return operation + text
 	case strings.HasPrefix(text, "unable to use specified CA cert "):
 		return "api.http.tls_config.ca_file: not a CA certificate"
-	}
-	for code := http.StatusBadRequest; code < 600; code++ { // a proxy's, whose text is repeated if it is HTTP's own
-		if text == http.StatusText(code) {
-			return "proxy: " + text
-		}
 	}
 	return operation + otherwise
 }

@@ -110,11 +110,12 @@ func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	return delay, nil
 }
 
-// HasSpare returns whether a request that is made now delays no other that is made soon.
-func (c *Client) HasSpare() bool {
+// UntilSpare returns the time until a request delays no other that is made soon; 0 means now.
+func (c *Client) UntilSpare() time.Duration {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	return c.api.limiter(c.sent).Tokens() >= Burst
+	l := c.api.limiter(c.sent)
+	return time.Duration((Burst - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
 }
 
 // The provider does not document the units of Retry-After and RateLimit-Reset, so every usual

@@ -38,9 +38,9 @@ type Response struct {
 // Getter makes GET requests of one account, or public ones. A Client makes them to the
 // provider, within its rate limit.
 type Getter interface {
-	// Get makes one request and hands the body of a 200 to read, whose errors mean that
-	// the response is not usable. The path is relative to the base URL.
-	Get(ctx context.Context, path string, query url.Values, read func(body io.Reader) error) (Response, error)
+	// Get makes one request and returns the JSON of its response, which must be closed. The
+	// path is relative to the base URL.
+	Get(ctx context.Context, path string, query url.Values) (Response, io.ReadCloser, error)
 }
 
 // Object is one response with a single object in data.
@@ -77,48 +77,38 @@ type PageMeta struct {
 
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
-	o.Response, err = api.Get(ctx, path, nil, func(body io.Reader) error {
-		_, err := readEnvelope(body, func(dec *json.Decoder) error {
-			var value any
-			if err := dec.Decode(&value); err != nil {
-				return err
-			}
-			if _, isObject := value.(map[string]any); !isObject {
-				return errors.New("data: not an object")
-			}
-			o.Value = new(T)
-			o.Errors = new(fieldDecoder).decodeFields(value, o.Value)
-			return nil
-		})
-		return err
-	})
-	return o, err
+	r, body, err := api.Get(ctx, path, nil)
+	if err != nil {
+		return o, err
+	}
+	defer body.Close()
+	var value any
+	_, err = readEnvelope(body, func(dec *json.Decoder) error { return dec.Decode(&value) })
+	if err != nil {
+		return o, err
+	}
+	if _, isObject := value.(map[string]any); !isObject {
+		return o, errors.New("data: not an object")
+	}
+	o = Object[T]{Response: r, Value: new(T)}
+	o.Errors = new(fieldDecoder).decodeFields(value, o.Value)
+	return o, nil
 }
 
 // GetList makes one request for a list. M is its meta object without count. A response with
 // fewer items than its own meta.count fails with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], err error) {
-	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
-		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
-		if err != nil {
-			return err
-		}
-		var m struct {
-			Count *Count `api:"optional"`
-		}
-		var d fieldDecoder
-		errs := d.decodeFields(meta, &m)
-		if m.Count != nil && Count(p.Count) < *m.Count {
-			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
-		}
-		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
-			errs = append(errs, FieldError{"count", "less than the items in data"})
-		}
-		p.metaErrors = slices.Concat(errs, d.decodeFields(meta, &p.Meta))
-		p.Invalid.Add("meta", p.metaErrors...)
-		return nil
-	})
-	return p, err
+	r, body, err := api.Get(ctx, l.Path, l.Query)
+	if err != nil {
+		return p, err
+	}
+	defer body.Close()
+	p.Response = r
+	meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l.MaxItems) })
+	if err != nil {
+		return p, err
+	}
+	return p, p.readMeta(meta)
 }
 
 // GetPage fetches one page of a list, as large as the API allows; pages count from 1. A
@@ -165,8 +155,26 @@ func (m PageMeta) check(page, items Count) error {
 	return nil
 }
 
+// readMeta reads the meta object, after the items.
+func (p *Page[T, M]) readMeta(meta any) error {
+	var m struct {
+		Count *Count `api:"optional"`
+	}
+	var d fieldDecoder
+	errs := d.decodeFields(meta, &m)
+	if m.Count != nil && Count(p.Count) < *m.Count {
+		return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
+	}
+	if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
+		errs = append(errs, FieldError{"count", "less than the items in data"})
+	}
+	p.metaErrors = slices.Concat(errs, d.decodeFields(meta, &p.Meta))
+	p.Invalid.Add("meta", p.metaErrors...)
+	return nil
+}
+
 // readItems reads the items of a list and keeps those with a usable id.
-func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
+func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 	if start, err := dec.Token(); err != nil {
 		return err
 	} else if start != json.Delim('[') {
@@ -175,8 +183,8 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
 	for ; dec.More(); p.Count++ {
-		if p.Count == l.MaxItems {
-			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
+		if p.Count == maxItems {
+			return fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)
 		}
 		var value any
 		if err := dec.Decode(&value); err != nil {

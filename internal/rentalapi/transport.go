@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -38,6 +39,12 @@ func NewTransport(cfg promconfig.HTTPClientConfig, dial Dial) (http.RoundTripper
 		Proxy: cfg.Proxy(), ProxyConnectHeader: cfg.GetProxyConnectHeader(), DialContext: dial,
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression: true, Protocols: new(http.Protocols), // Client decodes gzip, within bounds
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+			if resp.StatusCode != http.StatusOK {
+				return proxyError(resp.StatusCode)
+			}
+			return nil
+		},
 	}
 	newTransport.Protocols.SetHTTP1(true)
 	newTransport.Protocols.SetHTTP2(cfg.EnableHTTP2)

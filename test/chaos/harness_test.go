@@ -225,8 +225,8 @@ type getter struct {
 }
 
 // Get implements rentalapi.Getter.
-func (g getter) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	return rentalapi.Response{Received: time.Now()}, read(strings.NewReader(g.api.Body(path+"?"+query.Encode(), g.token)))
+func (g getter) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
+	return rentalapi.Response{Received: time.Now()}, io.NopCloser(strings.NewReader(g.api.Body(path+"?"+query.Encode(), g.token))), nil
 }
 
 // presentState returns the samples of the provider's present data of a resource, mapped

@@ -31,7 +31,7 @@ type harness struct {
 	set     *Runner
 	metrics prometheus.Gatherer
 	log     *simtest.Log
-	ctx     context.Context // of the present set; nil before run
+	ctx     context.Context // ends with the present set; nil before run
 	stop    func()          // ends all that run started
 }
 

@@ -28,18 +28,18 @@ func HealthDefinitions() []*metric.Definition {
 // wall clock.
 type Health struct {
 	Collector, Account string
-	collector.Timing   // as configured; longer if the data demands it
+	collector.Timing   // the configured one; longer if the data demands it
 
-	Err         error         // of the last fetch that ended; nil if it succeeded
+	Err         error         // why the last fetch that ended failed; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
-	Duration    time.Duration // of the last fetch that ended
+	Duration    time.Duration // how long the last fetch that ended took
 	Next        time.Time     // when the next one begins; zero while one is under way
 	Incomplete  bool          // whether the newest response that could be read was incomplete
 
 	Taken   time.Time         // when the data that is shown was fetched; zero if there has been none
 	Made    time.Time         // when the provider made it; zero if none is shown
 	SoldOut bool              // whether an item is sold out, or came in stock within the hour before
-	Invalid rentalapi.Invalid // of the response that was shown last
+	Invalid rentalapi.Invalid // invalid items of the response that was shown last
 }
 
 // expires returns when the data is not shown any more; a time long ago if there has been none.

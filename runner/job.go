@@ -17,19 +17,19 @@ type job struct {
 	resource *collector.Resource
 	account  *account
 	runner   *Runner
-	group    *exposition.Group // of its metrics
+	group    *exposition.Group // publishes the metrics of the resource
 	fetcher  collector.Fetcher
 	stop     context.CancelFunc
 
-	timer    *time.Timer // of the next fetch
+	timer    *time.Timer // fires when the next fetch begins
 	schedule schedule
 	logger   stateLogger
 
 	configured collector.Timing
 	health     Health
 	tried      bool               // a fetch, or the first page of a long history, has ended
-	snapshot   collector.Snapshot // of the last response that was not an older copy; also if it has expired
-	changes    collector.Changes  // up to that response
+	snapshot   collector.Snapshot // the last response that was not an older copy, also if it has expired
+	changes    collector.Changes  // all changes up to that response
 }
 
 // newJob returns a job that fetches after delay.

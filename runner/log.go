@@ -35,7 +35,7 @@ func (r *Runner) unlock() {
 type stateLogger struct {
 	logger   log.Logger
 	failures []rentalapi.Reason // logged since the last success
-	invalid  []rentalapi.Cause  // of the last good response
+	invalid  []rentalapi.Cause  // causes in the last good response
 }
 
 // recordSuccess logs what a fetch that succeeded changed.

@@ -25,8 +25,8 @@ import (
 type Spec struct {
 	API        string                      // identifies the API: if it changes, all data is dropped
 	Collectors map[string]collector.Timing // the enabled ones, by name
-	Accounts   []AccountSpec               // with distinct names
-	Watches    []collector.Watch           // with distinct names
+	Accounts   []AccountSpec               // their names are distinct
+	Watches    []collector.Watch           // their names are distinct
 }
 
 // AccountSpec says which account is collected.
@@ -56,10 +56,10 @@ type Runner struct {
 
 	options   Options
 	resources []collected
-	groups    []*exposition.Group // of the resources, in their order, and all others
-	state     *exposition.Group   // of the collectors, and of the accounts at the API
-	watching  *exposition.Group   // of the watches, from public data
-	derived   *exposition.Group   // from data of each account and the time
+	groups    []*exposition.Group // the groups of the resources, in their order, and all others
+	state     *exposition.Group   // state of the collectors, and of the accounts at the API
+	watching  *exposition.Group   // matches of the watches, which follow from public data
+	derived   *exposition.Group   // what follows from the data of an account and the time
 	running   sync.WaitGroup
 	ready     atomic.Bool
 
@@ -68,7 +68,7 @@ type Runner struct {
 	// and no client is waited for.
 	mu       sync.Mutex
 	accounts []*account          // the public one first, then by name
-	watches  []collector.Watched // in the order of the configuration
+	watches  []collector.Watched // sorted as in the configuration
 	events   []Event             // the last ones, newest first; immutable
 	log      pendingLog          // its lines are written when mu is unlocked
 }
@@ -165,9 +165,9 @@ func (r *Runner) Ready() bool {
 // ones, which use none.
 type account struct {
 	name     string
-	identity string // of the API and of the token; empty before the first configuration
+	identity string // identifies the API and the token; empty before the first configuration
 	client   *rentalapi.Client
-	jobs     []*job // in the order of the resources
+	jobs     []*job // sorted like the resources
 }
 
 // maxJitter is the largest share of an interval by which the second fetches of an account are

@@ -35,10 +35,10 @@ const (
 // It fetches shortly after expiry; at next if it is not known when the response was made. So no
 // interval becomes shorter by more than earliest.
 type schedule struct {
-	cacheTime   time.Duration // of the provider; 0 if it keeps nothing
+	cacheTime   time.Duration // how long the provider keeps a response; 0 if it keeps none
 	startJitter time.Duration // delay of the fetch after the first success, if no expiry is known
 
-	failures int  // in a row
+	failures int  // failures in a row
 	aimed    bool // whether the last fetch followed a cache expiry
 }
 

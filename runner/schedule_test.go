@@ -63,8 +63,8 @@ func TestAfterSuccess(t *testing.T) {
 	for _, c := range []struct {
 		what                string
 		interval, cacheTime time.Duration
-		age                 time.Duration // of the response
-		late                time.Duration // of the schedule before; likewise aimed
+		age                 time.Duration // age of the response
+		startJitter         time.Duration // of the schedule before, as is aimed
 		aimed               bool
 		want                time.Duration
 		wantAimed           bool // want is a cache expiry
@@ -82,7 +82,7 @@ func TestAfterSuccess(t *testing.T) {
 		{"much older response", 60 * second, 60 * second, 200 * second, 0, true, 100 * second, true},
 		{"first of several expiries", 300 * second, 60 * second, 31 * second, 0, false, 329 * second, true},
 	} {
-		s, madeAtLatest := schedule{cacheTime: c.cacheTime, startJitter: c.late, aimed: c.aimed, failures: 3}, time.Time{}
+		s, madeAtLatest := schedule{cacheTime: c.cacheTime, startJitter: c.startJitter, aimed: c.aimed, failures: 3}, time.Time{}
 		if c.age != unknown {
 			madeAtLatest = start.Add(-c.age)
 		}
@@ -100,7 +100,7 @@ func TestAfterSuccess(t *testing.T) {
 func TestCacheExpiryShows(t *testing.T) {
 	for kind, age := range map[string]bool{"Age": true, "stamps": false} {
 		subtest(t, kind, func(t *testing.T, h *harness) {
-			const cacheTime, fetches = 30 * time.Second, 60 // of the status
+			const cacheTime, fetches = 30 * time.Second, 60 // cache time of the status
 			const offset, delay = 17 * time.Second, 150 * time.Millisecond
 			h.Change(func(w *simulator.World) { w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, offset, age })
 			h.OnRequest(func(string, url.Values) { time.Sleep(delay) })
@@ -185,12 +185,12 @@ func TestAccountsInStep(t *testing.T) {
 				h.assertEqual("servers", at[token+"/servers"], times)
 			}
 			first := time.Duration(i) * accountStagger
-			late := times[1] - first - time.Hour
-			h.assertEqual("fetches", times, []time.Duration{first, first + time.Hour + late, first + 2*time.Hour + late, first + 3*time.Hour + late})
-			if late < 0 || late > 6*time.Minute {
-				t.Errorf("%q: the second fetch is late by %v, want up to 6 minutes", token, late)
+			jitter := times[1] - first - time.Hour
+			h.assertEqual("fetches", times, []time.Duration{first, first + time.Hour + jitter, first + 2*time.Hour + jitter, first + 3*time.Hour + jitter})
+			if jitter < 0 || jitter > 6*time.Minute {
+				t.Errorf("%q: the second fetch has a jitter of %v, want up to 6 minutes", token, jitter)
 			}
-			all[late] = true
+			all[jitter] = true
 		}
 		h.assertEqual("different delays", len(all), 3)
 	})

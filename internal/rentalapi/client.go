@@ -23,8 +23,8 @@ import (
 // Settings say where the API is and how requests are made.
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
-	Transport http.RoundTripper // of NewTransport; those of settings that are equal are the same
-	Timeout   time.Duration     // of one request, response included; greater than 0
+	Transport http.RoundTripper // from NewTransport: the same one for equal settings
+	Timeout   time.Duration     // bound on one request, response included; greater than 0
 	Limits    Limits
 }
 
@@ -87,13 +87,13 @@ type Token func() (string, error)
 type Client struct {
 	api     *API
 	account string
-	token   Token    // of public requests: an empty one
+	token   Token    // returns an empty token for public requests
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
 	// These are guarded by the mutex of the API.
-	sent             Fingerprint // of the last token that was read
+	sent             Fingerprint // the last token that was read
 	rejected         *bool       // whether the API last refused the token; nil if that is not known
-	limit, remaining *float64    // of the RateLimit headers; nil if not known
+	limit, remaining *float64    // the RateLimit headers; nil if not known
 }
 
 // Client returns the client of an account, or the public one without account and token. Its
@@ -157,7 +157,7 @@ func (c *Client) attempt(ctx context.Context, path string, query url.Values, tok
 			c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
 		}
 	}
-	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
+	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token)) //nolint:bodyclose // by body.Close
 	if err != nil {
 		err = cmp.Or(ctx.Err(), error(connectionError(reqCtx, err)))
 		end()
@@ -221,7 +221,7 @@ func statusError(status int, until time.Time) *Error {
 // the request.
 type body struct {
 	io.ReadCloser
-	ctx context.Context // of the request
+	ctx context.Context // ends with the request
 	end func()
 }
 

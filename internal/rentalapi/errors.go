@@ -70,7 +70,7 @@ func ReasonOf(err error) Reason {
 // connectionError returns the error of a request whose response did not come in full.
 func connectionError(ctx context.Context, err error) *Error {
 	network, ok := errors.AsType[net.Error](err)
-	if ctx.Err() != nil || ok && network.Timeout() { // of the request; of the TLS handshake, or of the system
+	if ctx.Err() != nil || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
 		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
 	}
 	for _, text := range []string{"net/http: server response headers exceeded ", "http2: response header list larger than "} {

@@ -15,7 +15,7 @@ const (
 	// maxTextBytes bounds a text, which may become a label value: it is the usual limit of
 	// long-term stores, which refuse a whole write over a longer one.
 	maxTextBytes = 2048
-	maxCauses    = 10 // that an Invalid keeps
+	maxCauses    = 10 // causes that an Invalid keeps
 
 	problemMissing = "missing"
 	problemNull    = "null"
@@ -52,7 +52,7 @@ func Number(value any) (float64, bool) {
 // of a type with its own decoding, and does not tell what is missing.
 type fieldDecoder struct {
 	errs     []FieldError
-	elements int // of all arrays and maps so far
+	elements int // elements of all arrays and maps so far
 }
 
 // decodeFields decodes a value of encoding/json into the struct that into points to. A field
@@ -204,7 +204,7 @@ func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Prob
 // first item of each distinct cause.
 type Invalid struct {
 	Items  int     // each counts once, however many of its fields are wrong
-	Causes []Cause // at most maxCauses
+	Causes []Cause // the first maxCauses
 }
 
 // Cause is why an item was not understood, and the first item with that cause.

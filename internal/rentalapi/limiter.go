@@ -24,8 +24,8 @@ const maxWait = 10 * time.Second
 
 // Limits are the requests that may be sent in any 60 seconds; more than Burst.
 type Limits struct {
-	Public  int // without token, from this address
-	Account int // with one token
+	Public  int // requests without token, from this address
+	Account int // requests with one token
 }
 
 // refill returns the requests per second for a token, or for public requests. A limiter sends at

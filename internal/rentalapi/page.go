@@ -23,13 +23,13 @@ const MaxPageItems = 100
 // JSON.
 const (
 	maxBodyBytes  = 32 << 20
-	maxValueBytes = 1 << 20 // of an item, of a single object or of the meta object
-	maxElements   = 250_000 // of all arrays and maps within the items of a list
+	maxValueBytes = 1 << 20 // bytes of an item, of a single object or of the meta object
+	maxElements   = 250_000 // elements of all arrays and maps within the items of a list
 )
 
 // Response is what is known about a response besides its body.
 type Response struct {
-	Token    Fingerprint    // of the token that was sent: pages fetched with different ones must not be combined
+	Token    Fingerprint    // the token that was sent: pages fetched with different ones must not be combined
 	Received time.Time      // when its header was read, by the local clock
 	Date     time.Time      // header Date; zero if it has none
 	Age      *time.Duration // header Age, in whole seconds; nil if it has none
@@ -66,7 +66,7 @@ type Page[T, M any] struct {
 type List struct {
 	Path     string // path below the base URL
 	Query    url.Values
-	MaxItems int // on all pages; a response with more fails with ErrTooLarge
+	MaxItems int // bound for all pages; a response with more fails with ErrTooLarge
 }
 
 // PageMeta is the meta object of a list with pages.

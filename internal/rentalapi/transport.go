@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxConnections = 16        // at a time, so that a process with 64 file descriptors can still serve
-	maxHeaderBytes = 256 << 10 // of a response
+	maxConnections = 16        // connections at a time, so that a process with 64 file descriptors can still serve
+	maxHeaderBytes = 256 << 10 // bytes of a response header
 	maxIdle        = 90 * time.Second
 )
 
@@ -73,7 +73,7 @@ type transport struct {
 
 	mu         sync.Mutex
 	idle       []*connection
-	generation int // of the connections that may be used again
+	generation int // the connections of this generation may be used again
 }
 
 // connection is one connection to a server, directly or by a proxy.

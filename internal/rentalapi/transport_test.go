@@ -210,7 +210,7 @@ func TestConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		second string // response to the second request, after one that succeeded
 		err    string
-		conns  int64 // after three requests
+		conns  int64 // connections that three requests took
 	}{
 		"success":        {response(200, emptyList), "", 1},
 		"closed":         {closed, "", 2},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -90,6 +91,22 @@ func TestFiles(t *testing.T) {
 	for _, fetch := range []func() string{header, authority} {
 		simtest.AssertEqual(t, "no file", fetch(), "api.http: cannot read a file: no such file or directory")
 	}
+}
+
+// TestProxy has a proxy that refuses connections in words that repeat a secret.
+func TestProxy(t *testing.T) {
+	proxy := httptest.NewServer(raw("HTTP/1.1 407 secret\r\n\r\n"))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := NewTransport(config.HTTPClientConfig{ProxyConfig: config.ProxyConfig{ProxyURL: config.URL{URL: address}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, transport)
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxy: status 407 Proxy Authentication Required")
 }
 
 // TestFailures has every way in which a request can fail: its reason and text, how it

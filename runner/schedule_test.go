@@ -141,8 +141,8 @@ func TestRequestsAtIntervals(t *testing.T) {
 	}
 }
 
-// TestAtLeast has a history of 18 pages, which demands a longer interval.
-func TestAtLeast(t *testing.T) {
+// TestMinInterval has a history of 18 pages, which demands a longer interval.
+func TestMinInterval(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
 			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(18*rentalapi.MaxPageItems, time.Now())

@@ -22,8 +22,8 @@ import (
 type family struct {
 	definition *metric.Definition
 	samples    []*metric.Sample
-	err        error    // duplicates that are missing
-	encoded    sync.Map // part by variant
+	err        error    // names the duplicates that were dropped
+	encoded    sync.Map // maps a variant to a func() part, which encodes once
 }
 
 // newFamilies returns the families of samples, in the order of definitions.
@@ -48,8 +48,8 @@ func newFamilies(samples []*metric.Sample, definitions []*metric.Definition) (fa
 	return families
 }
 
-// batch is how many samples of a family are encoded at a time, because they take many times
-// the memory of the result.
+// batch is the number of samples that are encoded at a time: they take many times the memory
+// of the result.
 const batch = 1000
 
 // messages returns the family in batches. In protobuf, a family is one message.
@@ -67,22 +67,21 @@ func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
 	}
 }
 
-// part is a part of a response that can be joined with others: what is compressed ends
-// at a byte and refers to nothing before it.
+// part is a part of a response that can be joined with others: its compressed data ends at a
+// byte and refers to nothing before it.
 type part struct {
 	body        []byte
-	crc         uint32 // CRC-32 before compression
-	crcAfterOne uint32 // the same after a text with the CRC-32 one
-	size        uint32 // before compression, modulo 2^32
-	err         error  // metrics that are missing, and why
+	crc         uint32 // CRC-32 of the text
+	crcAfterOne uint32 // CRC-32 of the text after one with the CRC-32 polynomialOne
+	size        uint32 // bytes of the text, modulo 2^32
+	err         error  // says which metrics are missing, and why
 }
 
-// Encoders of what is encoded once for many scrapes, and of what is encoded for each,
-// which is compressed fast. The compressors are klauspost's: at the same level they cost
-// a third of the standard library's.
+// familyEncoders encode for many scrapes, scrapeEncoders for one. At the same level, klauspost's
+// compressors cost a third of the standard library's.
 var familyEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
 
-// encoder has memory that is used again: compressors take hundreds of kilobytes.
+// encoder is reused: compressors take hundreds of kilobytes.
 type encoder struct {
 	text, body bytes.Buffer
 	compressor *flate.Writer
@@ -95,10 +94,8 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode returns messages and then the end of a response, if that is not empty. Created
-// timestamps are in protobuf only, as with promhttp: as text they would be a second series for
-// each counter. No name needs escaping, so that none is checked for it. Writing to a buffer
-// does not fail.
+// encode returns messages, and then the end of a response. As with promhttp, created timestamps
+// are in protobuf only: as text they would be a second series for each counter.
 func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily], end string) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -109,8 +106,8 @@ func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily]
 		e.compressor.Reset(&e.body)
 		body = e.compressor
 	}
-	p, family := part{crcAfterOne: one}, ""
-	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping))
+	p, family := part{crcAfterOne: polynomialOne}, ""
+	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping)) // no name needs escaping
 	for m := range messages {
 		p.err = errors.Join(p.err, text.Encode(m))
 		for m.GetName() == family && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
@@ -118,7 +115,7 @@ func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily]
 		}
 		family = m.GetName()
 		p.add(e.text.Bytes())
-		_, _ = e.text.WriteTo(body)
+		_, _ = e.text.WriteTo(body) // a buffer takes everything
 	}
 	p.add([]byte(end))
 	_, _ = io.WriteString(body, end)

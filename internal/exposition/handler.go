@@ -18,18 +18,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Handler serves scrapes from a publisher and a registry. As with promhttp, the
-// parameters name[] select families by name, and what was gathered despite an error is
-// served.
+// Handler serves scrapes from a publisher and a registry. As with promhttp, the parameters
+// name[] select families by name, and a scrape with an error has all metrics without one.
 type Handler struct {
 	Publisher *Publisher
-	// Gatherer is encoded on every scrape. It shares no family with the publisher.
-	Gatherer prometheus.Gatherer
-	// OnError is called with errors, by cause as promhttp names them: gathering or
-	// encoding.
-	OnError func(cause string, err error)
+	Gatherer  prometheus.Gatherer           // encoded on every scrape; shares no family with the publisher
+	OnError   func(cause string, err error) // the cause is gathering or encoding, as promhttp names them
 
-	gathering sync.Mutex // one at a time: hundreds would keep the processor from all else, such as signals
+	gathering sync.Mutex // one scrape at a time: hundreds would keep the processor from all else, such as signals
 }
 
 // ServeHTTP implements http.Handler.
@@ -37,10 +33,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool {
-		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous && v.end != "" // in OpenMetrics
+		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous && v.isOpenMetrics()
 	}
 	var parts []part
-	h.Publisher.lastUsed.Store(v, time.Now()) // from now on, this variant is encoded in advance
+	h.Publisher.lastUsed.Store(v, time.Now()) // the variant is encoded in advance from now on
 	for f := range h.Publisher.current() {
 		if unwanted(f.definition.Name) {
 			continue
@@ -86,7 +82,11 @@ func (h *Handler) gather(v variant, unwanted func(family string) bool) (part, er
 	defer h.gathering.Unlock()
 	families, err := h.Gatherer.Gather()
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	return encode(scrapeEncoders, v, slices.Values(families), v.end), err
+	end := ""
+	if v.isOpenMetrics() {
+		end = "# EOF\n"
+	}
+	return encode(scrapeEncoders, v, slices.Values(families), end), err
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
@@ -96,8 +96,8 @@ const ambiguous = "go_memstats_alloc_bytes"
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
-// (checksum and size) to parts.
+// gzipMember adds the begin of a gzip member to parts, an empty last block, and the trailer with
+// checksum and size.
 func gzipMember(parts []part) []part {
 	var crc, size uint32
 	for _, p := range parts {
@@ -108,29 +108,25 @@ func gzipMember(parts []part) []part {
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }
 
-// variant is one form of the response.
+// variant is one form of the response. Its format has no escaping scheme: as no name needs
+// escaping, all schemes give the same bytes.
 type variant struct {
-	// format has no escaping scheme: no name of the exporter needs escaping, so that all
-	// schemes give the same bytes.
 	format expfmt.Format
-	end    string // of the response
 	gzip   bool
 }
+
+func (v variant) isOpenMetrics() bool { return v.format == expfmt.FmtOpenMetrics_1_0_0 }
 
 // formats returns the formats that are offered.
 func formats() []expfmt.Format {
 	return []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
 }
 
-// negotiate returns the variant of a response, and the content type with its
-// parameters. Both versions of OpenMetrics are written in the same way.
+// negotiate returns the variant of a response, and the content type with its parameters. Both
+// versions of OpenMetrics have the same variant.
 func negotiate(h http.Header) (v variant, contentType string) {
 	accepted := expfmt.NegotiateAccept(h, formats()...)
-	v.format, v.gzip = expfmt.NewFormat(accepted.FormatType()), acceptsGzip(h.Values("Accept-Encoding"))
-	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		v.end = "# EOF\n"
-	}
-	return v, string(accepted)
+	return variant{expfmt.NewFormat(accepted.FormatType()), acceptsGzip(h.Values("Accept-Encoding"))}, string(accepted)
 }
 
 // acceptsGzip returns whether a client names gzip, with a quality above 0.

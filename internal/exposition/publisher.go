@@ -1,12 +1,9 @@
-// Package exposition serves metrics that change rarely at the cost of copying their
-// bytes.
+// Package exposition serves metrics that change rarely at the cost of copying their bytes.
 //
-// Metrics are published in groups that change together. A Publisher encodes and
-// compresses the groups that changed, once for each variant that was requested in the
-// last minutes, and swaps one pointer to the result. A scrape loads it, joins the encoded
-// families and adds the metrics of requests and of the process, which it encodes itself. To
-// be joined, compressed families are flushed to a byte and their checksums combined into those
-// of one gzip member: several members are read by few clients.
+// Metrics are published in groups that change together. A Publisher encodes the groups that
+// changed, once for each variant that was requested lately, and swaps one pointer to the result.
+// A scrape joins the encoded families with the metrics of the process, which it encodes itself.
+// Compressed families become one gzip member: few clients read several.
 package exposition
 
 import (
@@ -23,38 +20,38 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-// The time between two publications is restFactor times as long as the work, so that it takes a
-// tenth of a processor, from publishInterval up to maxRest. If something expires earlier, the time
-// is as long as the work at least.
+// The rest between two publications is restFactor times as long as the work, so that publishing
+// takes a tenth of a processor; from publishInterval to maxRest. A rest that an expiry ends is at
+// least as long as the work.
 const (
 	restFactor      = 9
 	publishInterval = 100 * time.Millisecond
 	maxRest         = 3 * time.Second
 )
 
-// maxLate is for how long what has expired is served, if the publisher does not come round.
+// maxLate is the longest time for which expired metrics are served, if the publisher is late.
 const maxLate = time.Second
 
-// variantTTL is for how long a variant is encoded after it was asked for.
+// variantTTL is the time for which a variant is encoded after a request for it.
 const variantTTL = 10 * time.Minute
 
 // Group is a set of metric families that are published together.
 type Group struct {
-	// Definitions are all families that Collect may return. No other group has them.
+	// Definitions lists all families that Collect may return. No other group has them.
 	Definitions []*metric.Definition
-	// Collect returns the present samples, and when they change by the passing of time; zero
-	// if they do not. It is called by one goroutine at a time.
+	// Collect returns the present samples, and the time at which they change by themselves; zero
+	// if they do not. One goroutine at a time calls it.
 	Collect func(now time.Time) (samples []*metric.Sample, expires time.Time)
 
 	changed atomic.Bool
 
-	published // what was collected last
+	published // families that were collected last
 }
 
 // published are the families of a group. It is immutable.
 type published struct {
 	families []*family
-	expires  time.Time // by the wall clock; zero if they do not expire
+	expires  time.Time // wall clock; zero if they do not expire
 }
 
 // Changed marks the group for the next publication. It does not block.
@@ -64,12 +61,12 @@ func (g *Group) Changed() { g.changed.Store(true) }
 // published.
 type Publisher struct {
 	groups    []*Group
-	published atomic.Pointer[[]published] // in the order of groups; immutable
+	published atomic.Pointer[[]published] // same order as groups; immutable
 
 	publishing sync.Mutex // held while Publish works
-	at         time.Time  // of the last publication, by the wall clock
+	at         time.Time  // wall clock at the last publication
 	encoding   sync.Mutex // held while a family is encoded: one at a time, to bound memory
-	lastUsed   sync.Map   // time.Time by variant
+	lastUsed   sync.Map   // maps a variant to the time.Time of its last request
 }
 
 // NewPublisher returns a publisher of groups. Nothing is published yet.
@@ -106,12 +103,12 @@ func (p *Publisher) rest(work time.Duration) time.Duration {
 	return max(rest, publishInterval)
 }
 
-// Publish publishes the groups that changed or expired, all as they are at one moment. Earlier
-// changes are served when it returns. If the wall clock was set back, every group may have expired.
+// Publish publishes the groups that changed or expired, all as they are at one moment. When it
+// returns, earlier changes are served. If the wall clock was set back, every group may have expired.
 func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
-	now := time.Now().Round(0) // by the wall clock, which may step
+	now := time.Now().Round(0) // wall clock, which may step
 	setBack := now.Before(p.at)
 	p.at = now
 	var fresh []*family
@@ -160,16 +157,14 @@ func (p *Publisher) current() iter.Seq[*family] {
 // encode returns a family in a variant. The first call encodes it, others wait.
 func (p *Publisher) encode(f *family, v variant) part {
 	encoded, ok := f.encoded.Load(v)
-	if ok {
-		return encoded.(part)
+	if !ok {
+		encoded, _ = f.encoded.LoadOrStore(v, sync.OnceValue(func() part {
+			p.encoding.Lock()
+			defer p.encoding.Unlock()
+			return encode(familyEncoders, v, f.messages(v), "")
+		}))
 	}
-	p.encoding.Lock()
-	defer p.encoding.Unlock()
-	if encoded, ok = f.encoded.Load(v); !ok { // nor by another goroutine meanwhile
-		encoded = encode(familyEncoders, v, f.messages(v), "")
-		f.encoded.Store(v, encoded)
-	}
-	return encoded.(part)
+	return encoded.(func() part)()
 }
 
 // Gather implements prometheus.Gatherer.
@@ -180,8 +175,8 @@ func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
 	return families, err
 }
 
-// Samples returns the samples that are published, by name without namespace, sorted by labels. A
-// metric that has none is there, too.
+// Samples returns the published samples, by name without namespace, sorted by labels. The map has
+// a key for every metric, also for one without samples.
 func (p *Publisher) Samples() map[string][]*metric.Sample {
 	all := map[string][]*metric.Sample{}
 	for _, g := range p.groups {

@@ -32,13 +32,13 @@ import (
 
 const name = "server_rental_exporter"
 
-// Environment is what Main needs of the process around it.
+// Environment holds the inputs and outputs of the process.
 type Environment struct {
 	Args           []string
 	LookupEnv      func(string) (string, bool)
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
-	Unlimited      bool             // for tests, which do not wait for rate limits
+	Unlimited      bool             // tests set it, to send requests without rate limits
 }
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
@@ -65,24 +65,20 @@ func Main(ctx context.Context, env Environment) int {
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	stdlog.SetOutput(libraryWriter{logger}) // of the whole process
-	if err := run(ctx, o, env, logger, cfg); err != nil {
+	stdlog.SetOutput(libraryWriter{logger}) // libraries share the process' standard logger
+	e, err := newExporter(o, env, logger, cfg)
+	switch {
+	case err != nil:
+	case o.once:
+		err = e.printOnce(ctx)
+	default:
+		err = e.serve(ctx, drainTime)
+	}
+	if err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 		return 1
 	}
 	return 0
-}
-
-// run fetches everything once, or serves until ctx ends.
-func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
-	e, err := newExporter(o, env, logger, cfg)
-	if err != nil {
-		return err
-	}
-	if o.once {
-		return e.printOnce(ctx)
-	}
-	return e.serve(ctx, drainTime)
 }
 
 // exporter is the running program.
@@ -94,12 +90,12 @@ type exporter struct {
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 
-	registry     *prometheus.Registry // of what is encoded at each scrape
+	registry     *prometheus.Registry // metrics that are encoded at each scrape
 	scrapeErrors *prometheus.CounterVec
-	group        *exposition.Group // of the exporter itself
+	group        *exposition.Group // metrics of this package
 	loaded       atomic.Pointer[loaded]
 
-	reloading sync.Mutex // one reload at a time, and none while the end is waited for
+	reloading sync.Mutex // held during a reload, and after the end
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
@@ -150,16 +146,15 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
-// accountInterval is how often account files are looked for.
-const accountInterval = time.Minute
-
-// drainTime is for requests in progress at shutdown.
-const drainTime = 20 * time.Second
+const (
+	accountInterval = time.Minute      // time between two searches for account files
+	drainTime       = 20 * time.Second // bound on a shutdown
+)
 
 // serve collects and serves until ctx ends, and then completes requests in progress. It
 // returns within the drain time, whatever hangs.
 func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
-	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more raises it
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
 	listeners, err := listen(ctx, e.options.web)
 	if err != nil {

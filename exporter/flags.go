@@ -4,16 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
@@ -31,7 +37,7 @@ type options struct {
 	health                 bool
 	logLevel               string
 	logFormat              string
-	printed                bool // whether help or version was all that was asked for
+	printed                bool // whether help or version was printed, and nothing else is to do
 }
 
 // The values of --log.level and --log.format.
@@ -113,7 +119,7 @@ func fault(app *kingpin.Application, args []string) string {
 			}
 		}
 	}
-	return "invalid value" // of a flag whose type refuses it: there is none today
+	return "invalid value" // no type of a flag refuses one today
 }
 
 // configure returns the configuration, or all errors in it and in the other flags.
@@ -130,6 +136,21 @@ func (o *options) configure(lookup func(string) (string, bool)) (*config.Config,
 		errs = append(errs, errors.New("--web.enable-service-discovery: needs the collector servers, which must be enabled"))
 	}
 	return cfg, errors.Join(append(errs, o.checkServer()...)...)
+}
+
+// configureDemo sets the accounts and the watches of a demo in a configuration. Its base URL
+// leads nowhere: requests do not leave the process.
+func configureDemo(cfg *config.Config) {
+	cfg.API.BaseURL = &url.URL{Scheme: "https", Host: "rental.example", Path: simulator.Prefix}
+	tokens := demo.Accounts()
+	for _, token := range slices.Sorted(maps.Keys(tokens)) {
+		cfg.Accounts = append(cfg.Accounts, config.Account{Name: tokens[token], Token: promconfig.Secret(token)})
+	}
+	if len(cfg.Watches) == 0 {
+		cfg.Watches = slices.DeleteFunc(demo.Watches(), func(w collector.Watch) bool {
+			return slices.ContainsFunc(w.Inputs(), func(name string) bool { return !cfg.Collectors[name].Enabled })
+		})
+	}
 }
 
 // checkServer returns errors in the flags of the web server.

@@ -2,9 +2,9 @@ package exporter
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +13,7 @@ import (
 	slgk "github.com/tjhop/slog-gokit"
 )
 
-// newLogger logs to w what is at least as severe as minLevel, in logfmt or json.
+// newLogger returns a logger that writes lines of at least a level to w, in logfmt or json.
 func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	newFormat := log.NewLogfmtLogger
 	if format == "json" {
@@ -26,19 +26,18 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	return level.NewFilter(withTime(lines), level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
 }
 
-// maxLogWait is how long a line waits until it is written. A log that nobody reads holds up
-// nothing for longer.
+// maxLogWait is the longest time for which a log that nobody reads holds up anything.
 const maxLogWait = time.Second
 
 // lineWriter writes lines one after the other. While one of them cannot be written, the others are
 // dropped and counted.
 type lineWriter struct {
 	w       io.Writer
-	dropped func(n int64) // writes to w how many lines were dropped
+	dropped func(n int64) // writes to w that n lines were dropped
 
 	turn  chan struct{} // has a value while a line is written
-	stuck atomic.Bool   // whether that takes longer than maxLogWait
-	lost  atomic.Int64  // lines dropped since the last one that was written
+	stuck atomic.Bool   // whether a line takes longer than maxLogWait
+	lost  atomic.Int64  // number of lines dropped since the last one that was written
 }
 
 // Write implements io.Writer. It never fails: nothing could be done about it.
@@ -72,36 +71,26 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// newSlogger returns a logger for libraries that use slog. It filters nothing: logger does.
+// newSlogger returns a logger for libraries that use slog. It drops the time and the caller of a
+// record: a line has its own time, and no caller.
 func newSlogger(logger log.Logger) *slog.Logger {
-	return slog.New(slogHandler{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
+	return slog.New(slgk.NewGoKitHandler(log.LoggerFunc(func(pairs ...any) error {
+		var line []any
+		for pair := range slices.Chunk(pairs, 2) {
+			if pair[0] != slog.TimeKey && pair[0] != "caller" {
+				line = append(line, pair...)
+			}
+		}
+		return logger.Log(line...)
+	}), slog.LevelDebug))
 }
 
-// libraryWriter is where the standard logger writes. It repeats nothing: net/http logs what the
-// provider sent.
+// libraryWriter receives the lines of the standard logger. It repeats none of them: net/http logs
+// parts of responses.
 type libraryWriter struct{ logger log.Logger }
 
 // Write implements io.Writer.
 func (w libraryWriter) Write(line []byte) (int, error) {
 	level.Debug(w.logger).Log("msg", "message of a library not shown: it might repeat private data")
 	return len(line), nil
-}
-
-// slogHandler drops the time and the caller of a record: a line has its own time, and no caller.
-type slogHandler struct{ slog.Handler }
-
-// Handle implements slog.Handler.
-func (h slogHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Time, r.PC = time.Time{}, 0
-	return h.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (h slogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return slogHandler{h.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup implements slog.Handler.
-func (h slogHandler) WithGroup(name string) slog.Handler {
-	return slogHandler{h.Handler.WithGroup(name)}
 }

@@ -18,28 +18,26 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
+// ownSet lists the metrics of this package.
+var ownSet metric.Set
+
 var (
-	buildInfo = metric.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.",
+	buildInfo = ownSet.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.",
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
-	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")
-	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
-	shardIndex       = metric.Gauge("exporter_shard", "Index of this shard, from 0.")
-	shardTotal       = metric.Gauge("exporter_shards", "Number of shards that share the accounts.")
+	reloadSuccessful = ownSet.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")
+	reloadTime       = ownSet.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
+	shardIndex       = ownSet.Gauge("exporter_shard", "Index of this shard, from 0.")
+	shardTotal       = ownSet.Gauge("exporter_shards", "Number of shards that share the accounts.")
 )
 
 // Definitions lists every metric of the exporter, in the order of the documentation.
 func Definitions() []*metric.Definition {
-	return slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), ownDefinitions())
-}
-
-// ownDefinitions lists the metrics of this package.
-func ownDefinitions() []*metric.Definition {
-	return []*metric.Definition{buildInfo, reloadSuccessful, reloadTime, shardIndex, shardTotal}
+	return slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), ownSet)
 }
 
 // newGroup returns the group of the metrics of the exporter itself.
 func (e *exporter) newGroup() *exposition.Group {
-	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(time.Time) ([]*metric.Sample, time.Time) {
+	return &exposition.Group{Definitions: ownSet, Collect: func(time.Time) ([]*metric.Sample, time.Time) {
 		l, b := e.loaded.Load(), &metric.Builder{}
 		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
 		successful := l.reloadError == nil

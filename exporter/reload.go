@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -18,17 +17,16 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
-// loaded is the configuration in force.
+// loaded is the configuration in force. It is immutable.
 type loaded struct {
-	config      *config.Config
-	at          time.Time
-	reloadError error // why the last attempt to load one failed; nil if it did not
-
-	accountFault string // of the account files, when they were looked for last
+	config       *config.Config
+	at           time.Time
+	reloadError  error  // says why the last reload failed; nil if it succeeded
+	accountFault string // what the last search for account files found wrong
 }
 
-// reload reads the configuration again and puts it in force, or returns why not. The collectors
-// that it starts run until ctx ends.
+// reload reads the configuration again and puts it in force, or returns why not. Collectors that
+// it starts run until ctx ends.
 func (e *exporter) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
@@ -56,22 +54,21 @@ func (e *exporter) reload(ctx context.Context) error {
 	return nil
 }
 
-// lookForAccounts adds the accounts whose files came, and removes those whose files went, since it
-// looked before. Everything else stays as it is.
+// lookForAccounts adds the accounts whose files came since the last search, and removes those whose
+// files went. Everything else stays as it is.
 func (e *exporter) lookForAccounts(ctx context.Context) {
 	if e.demo != nil {
 		return // it has its own accounts
 	}
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
-	before := *e.loaded.Load()
-	after := before
+	before := e.loaded.Load()
 	cfg, err := before.config.FindAccounts()
-	after.config = cfg
-	if text := fmt.Sprint(err); err != nil && text != before.accountFault {
+	after := *before
+	after.config, after.accountFault = cfg, fmt.Sprint(err)
+	if err != nil && after.accountFault != before.accountFault {
 		level.Warn(e.logger).Log("msg", "account file ignored", "err", err)
 	}
-	after.accountFault = fmt.Sprint(err)
 	e.loaded.Store(&after)
 	added, removed := difference(cfg.Accounts, before.config.Accounts), difference(before.config.Accounts, cfg.Accounts)
 	if ctx.Err() != nil || len(added)+len(removed) == 0 {
@@ -88,32 +85,29 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 
 // difference returns the accounts of a that b does not have.
 func difference(a, b []config.Account) []config.Account {
-	return slices.DeleteFunc(slices.Clone(a), func(one config.Account) bool { return slices.Contains(b, one) })
+	return slices.DeleteFunc(slices.Clone(a), func(account config.Account) bool { return slices.Contains(b, account) })
 }
 
-// settings returns how requests to the API are sent.
-func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
-	transport, err := e.transport(cfg)
-	if err != nil {
-		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
-	}
-	limits := rentalapi.Limits{Public: int(cfg.API.RateLimit.Public), Account: int(cfg.API.RateLimit.Account)}
-	if e.env.Unlimited || e.demo != nil {
-		limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
-	}
-	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
-}
-
-// transport returns how connections to the API are made. The one in force stays, with its
+// settings returns how requests to the API are sent. The transport in force stays, with its
 // connections, if a reload does not change it.
-func (e *exporter) transport(cfg *config.Config) (http.RoundTripper, error) {
-	if e.demo != nil {
-		return e.demo, nil
+func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
+	limits := cfg.API.RateLimit
+	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
+	if e.env.Unlimited || e.demo != nil {
+		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}
-	if l := e.loaded.Load(); l != nil && reflect.DeepEqual(l.config.API.HTTP, cfg.API.HTTP) {
-		return e.api.Transport(), nil
+	before := e.loaded.Load()
+	switch {
+	case e.demo != nil:
+		s.Transport = e.demo
+	case before != nil && reflect.DeepEqual(before.config.API.HTTP, cfg.API.HTTP):
+		s.Transport = e.api.Transport()
+	default:
+		if s.Transport, err = rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil); err != nil {
+			err = fmt.Errorf("api.http: %w", err)
+		}
 	}
-	return rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil)
+	return s, err
 }
 
 // spec returns what this shard collects. Shard 0 has the public collectors and the watches.
@@ -130,7 +124,7 @@ func (l *loaded) spec() runner.Spec {
 	}
 	for _, a := range cfg.Accounts {
 		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
-			// A token that is not in a file is that of the environment, which stays.
+			// A token without a file comes from the environment, which does not change.
 			s.Accounts = append(s.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.ReadToken})
 		}
 	}

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,23 +50,6 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	return web.Handler(e.runner, o)
 }
 
-// maxConnections bounds the memory that the clients of one listen address take. Others wait.
-const maxConnections = 512
-
-func (e *exporter) newServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
-		// Otherwise a client that reads nothing would hold 250 responses in memory.
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
-	}
-}
-
 // listen returns the sockets of systemd, or listens at all addresses.
 func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, error) {
 	if *flags.WebSystemdSocket {
@@ -92,15 +76,28 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	return all, nil
 }
 
-// serveAt serves h, and sends the error of each listener that fails. Each has a server of its
-// own, because exporter-toolkit changes the one that it serves with.
+// maxConnections bounds the memory that the clients of one listen address take. Others wait.
+const maxConnections = 512
+
+// serveAt serves h, and sends the error of each listener that fails. Each has a server of its own,
+// because exporter-toolkit changes the one that it serves with.
 func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Server, <-chan error) {
 	servers := make([]*http.Server, len(listeners))
 	failed := make(chan error, len(listeners))
+	logger := newSlogger(e.logger)
 	for i, l := range listeners {
-		servers[i] = e.newServer(h)
+		servers[i] = &http.Server{
+			Handler:           h,
+			ReadHeaderTimeout: 10 * time.Second,
+			ReadTimeout:       30 * time.Second,
+			WriteTimeout:      time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    16 << 10,
+			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // clients cause its errors
+			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1},           // or a client could hold 250 responses in memory
+		}
 		go func() {
-			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, newSlogger(e.logger))
+			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, logger)
 		}()
 	}
 	return servers, failed
@@ -120,8 +117,51 @@ func shutdown(ctx context.Context, servers []*http.Server) error {
 	return g.Wait()
 }
 
-// localURL is the URL of a listen address for clients on this machine. If its host is not
-// specified, it is the loopback address: an image may have no /etc/hosts, which knows localhost.
+// healthcheck returns an error unless an exporter with the same web flags serves at all its listen
+// addresses. It takes at most 5 seconds.
+func (o *options) healthcheck(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	errs := o.checkServer()
+	if *o.web.WebSystemdSocket {
+		errs = append(errs, errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses"))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	// The certificate names the host that Prometheus knows. No secret is sent.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
+	for _, address := range *o.web.WebListenAddresses {
+		if err := ask(ctx, transport, localURL(o.web, address)+web.HealthyPath[1:]); err != nil {
+			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ask returns an error if nothing serves at a URL. A server that refuses the client for its missing
+// certificate or password works, and so does one that limits requests.
+func ask(ctx context.Context, transport *http.Transport, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := transport.RoundTrip(request)
+	if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "remote error" { // TLS
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if !slices.Contains([]int{http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests}, response.StatusCode) {
+		return fmt.Errorf("status %s", response.Status)
+	}
+	return nil
+}
+
+// localURL returns the URL of a listen address for clients on this machine. Its host, if it is not
+// specified, is a number: an image may have no /etc/hosts, which knows localhost.
 func localURL(flags *toolkit.FlagConfig, address string) string {
 	host, port, _ := net.SplitHostPort(address) // valid: see checkServer
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,8 +35,9 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 type filePattern struct{ place, glob string }
 
 // FindAccounts returns the configuration with the accounts whose files are there now; nothing else
-// changes. A new account with a fault is left out, and the error has a line for it. One that was
-// there before stays, as its file may be written right now; so do all if a directory cannot be read.
+// changes. It leaves out a new account with a fault, which is a line of the error. An account that
+// was there before stays, as its file may be written right now; so do all if a directory cannot be
+// read.
 func (c *Config) FindAccounts() (*Config, error) {
 	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}, faulty: map[Account]bool{}}
 	l.Accounts, l.Notes = nil, nil
@@ -57,8 +57,8 @@ func (c *Config) FindAccounts() (*Config, error) {
 	return &l.Config, errors.Join(l.errs...)
 }
 
-// addFlagAccount adds the account of a token that is set without a file. An empty variable is
-// an error: it probably should have been set elsewhere.
+// addFlagAccount adds the account of the flags and variables. An empty variable is a fault: it
+// probably should have been set elsewhere.
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	file := &l.flags.tokenFile
 	token, isSet := lookup(tokenEnvar)
@@ -75,9 +75,9 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	}
 }
 
-// addAccountFiles adds an account for each file that matches a pattern. A pattern that
-// matches none is no error, because a Secret may be empty; nor is a link to nothing, which
-// Kubernetes leaves for a moment.
+// addAccountFiles adds an account for each file that matches a pattern. Two things are no faults: a
+// pattern without a match, as a Secret may be empty, and a link to nothing, which Kubernetes leaves
+// for a moment.
 func (l *loader) addAccountFiles(p filePattern) {
 	place, pattern := p.place, p.glob
 	files, err := filepath.Glob(pattern)
@@ -161,26 +161,24 @@ func (a Account) ReadToken() (string, error) {
 	return token, nil
 }
 
-// maxSecret bounds a file that is read at each request.
+// maxSecret bounds a file that is read at each request, in bytes.
 const maxSecret = 64 << 10
 
 // readFile returns the content of a regular file of at most so many bytes. A pipe is an error:
 // it would block until it has a writer. The error does not contain the path.
-func readFile(path string, most int64) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+func readFile(path string, most int64) (content []byte, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
 		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	var content []byte
-	if err == nil {
-		defer f.Close()
-		content, err = io.ReadAll(io.LimitReader(f, most+1))
+	case info.Size() > most:
+		return nil, fmt.Errorf("too large: must be at most %d bytes", most)
+	default:
+		content, err = os.ReadFile(path)
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
-	}
-	if int64(len(content)) > most {
-		return nil, fmt.Errorf("too large: must be at most %d bytes", most)
 	}
 	return content, err
 }

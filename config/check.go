@@ -31,13 +31,13 @@ const (
 	minSoldOut  = 2 * time.Second
 	maxShards   = 1000 // far above what one provider's rate limits allow
 
-	// The provider requires fewer than 60 public requests per minute from one
-	// address, and at most 120 with one token.
+	// Requests in a minute: the provider requires fewer than 60 public ones from one address, and
+	// at most 120 with one token.
 	maxPublic, maxAccount = 59, 120
 )
 
-// checkAPI checks how requests are sent. The flag of the base URL has precedence over the
-// file. No message repeats a part of the URL: it may contain a password.
+// checkAPI checks how requests are sent. The flag of the base URL has precedence over the file. No
+// message repeats a part of the URL: it may contain a password.
 func (l *loader) checkAPI() {
 	l.API.Timeout = l.duration("api.timeout", &l.API.TimeoutText, 0, time.Millisecond, 5*time.Minute)
 	l.checkHTTP()
@@ -68,7 +68,7 @@ func validPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// mayHaveAccounts returns whether there are accounts, or patterns by which they are found later.
+// mayHaveAccounts returns whether there are accounts, or patterns that may find some later.
 func (l *loader) mayHaveAccounts() bool { return len(l.Accounts)+len(l.AccountFiles) > 0 }
 
 // isLocal returns whether requests to a URL do not leave this machine.
@@ -84,11 +84,8 @@ func (l *loader) isLocal(u *url.URL) bool {
 func (l *loader) checkHTTP() {
 	settings, place := &l.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
-	err := settings.invalid
-	if errors.As(err, new(*url.Error)) { // it repeats the URL, which may contain a password
-		err = errors.New("proxy_url: invalid URL")
-	}
-	if proxy := settings.ProxyURL.URL; proxy != nil && !validPort(proxy) {
+	proxy, err := settings.ProxyURL.URL, settings.invalid
+	if errors.As(err, new(*url.Error)) || proxy != nil && !validPort(proxy) { // the library's message may repeat a password
 		err = errors.New("proxy_url: invalid URL")
 	}
 	if err == nil {
@@ -151,7 +148,7 @@ func (l *loader) checkCollector(r collector.Resource) Collector {
 	return settings
 }
 
-// duration returns a setting of the file, or the default if it is not set or out of range.
+// duration returns a setting of the file, or the default if the setting is missing or faulty.
 func (l *loader) duration(path string, set *string, byDefault, least, most time.Duration) time.Duration {
 	if set == nil {
 		return byDefault
@@ -173,14 +170,14 @@ func (l *loader) checkRateLimit(path string, limit, most integer, account bool) 
 		return
 	}
 	perMinute, allowed := l.RequestRate(account)
-	const margin = 1e-9 // for the rounding of sums such as three times 4/3
+	const margin = 1e-9 // covers the rounding of sums such as three times 4/3
 	if least := math.Ceil(perMinute - margin); float64(allowed) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
 			limit, least+rentalapi.Burst, rentalapi.Burst, perMinute)
 	}
 }
 
-// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
+// countryCode matches an ISO 3166 code of two letters.
 var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
 
 // checkWatches checks the watches of the file.

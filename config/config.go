@@ -1,9 +1,8 @@
-// Package config defines the command-line flags, environment variables and YAML
-// file that configure the exporter, and validates them.
+// Package config defines the command-line flags, environment variables and YAML file that
+// configure the exporter, and validates them.
 //
-// Loading reports all errors at once. No error contains a secret: a message repeats a value
-// only if that value cannot reasonably be a secret. A relative path of a token file is left
-// out as well, because a token is easily pasted there.
+// Loading reports all errors at once. A message repeats a value only if it cannot reasonably be a
+// secret. It leaves out the path of a token file, because a token is easily pasted there.
 package config
 
 import (
@@ -29,22 +28,22 @@ type Config struct {
 	Watches    []collector.Watch    `yaml:"watches"`
 	Collectors map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
 	Shard      Shard                `yaml:"-"`
-	Notes      []string             `yaml:"-"` // what is valid and probably not intended, each with its place
+	Notes      []string             `yaml:"-"` // name what is valid and probably not intended, each with its place
 
-	listed   int           // number of accounts that no pattern found, the first ones
-	patterns []filePattern // of account files
+	listed   int // number of accounts that no pattern found: the first ones
+	patterns []filePattern
 }
 
 // API describes the rental API and how to send requests to it.
 type API struct {
-	Address     string        `yaml:"base_url"` // as the file has it
+	Address     string        `yaml:"base_url"` // text of the file
 	BaseURL     *url.URL      `yaml:"-"`        // ends in /api/v1; nil with --demo
-	TimeoutText string        `yaml:"timeout"`  // as the file has it; empty if it does not
-	Timeout     time.Duration `yaml:"-"`        // of one request: 1 ms to 5 minutes
+	TimeoutText string        `yaml:"timeout"`  // text of the file, or the default
+	Timeout     time.Duration `yaml:"-"`        // bound on one request: 1 ms to 5 minutes
 	HTTP        HTTP          `yaml:"http"`     // never contains credentials of the API
 	RateLimit   struct {      // maximum numbers of requests in 60 seconds
-		Public  integer `yaml:"public"`  // of all requests without a token together: 5 to 59
-		Account integer `yaml:"account"` // with each token: 5 to 120
+		Public  integer `yaml:"public"`  // all requests without a token together: 5 to 59
+		Account integer `yaml:"account"` // requests with each token: 5 to 120
 	} `yaml:"rate_limit"`
 }
 
@@ -52,11 +51,10 @@ type API struct {
 type Account struct {
 	Name      string            `yaml:"name"`       // unique, and the value of the label account
 	TokenFile string            `yaml:"token_file"` // path of the file that contains the token
-	Token     promconfig.Secret `yaml:"-"`          // from the environment only
+	Token     promconfig.Secret `yaml:"-"`          // set by the environment only
 }
 
-// Format implements fmt.Formatter. It prints only the name, whatever the verb,
-// because verbs such as %x would otherwise reveal the token.
+// Format implements fmt.Formatter. It prints only the name: verbs such as %x would reveal the token.
 func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) }
 
 // Collector holds the settings of one collector.
@@ -67,10 +65,10 @@ type Collector struct {
 	collector.Timing
 }
 
-// RequestRate returns the number of requests that the enabled collectors make in a minute, of
-// the public API or with the token of each account, and the number that the rate limit allows
-// for long. It is the rate while everything is sold out, and while a history is read whose
-// number of pages costs the most. Open top-ups beyond a page of each state are not counted.
+// RequestRate returns the number of requests that the enabled collectors make in a minute, to the
+// public API or with the token of each account, and the number that the rate limit allows for long.
+// It is the rate while everything is sold out and a long history is read. It does not count open
+// top-ups beyond a page of each state.
 func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
 	allowed = int(c.API.RateLimit.Public) - rentalapi.Burst
 	if account {
@@ -88,8 +86,8 @@ func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
 	return perMinute, allowed
 }
 
-// Shard is the part of the accounts that this process exports. Shard 0 also has the
-// public collectors and the watches.
+// Shard is the part of the accounts that this process exports. Shard 0 also has the public
+// collectors and the watches.
 type Shard struct {
 	Index int // 0 to Total-1
 	Total int // 1 to 1000

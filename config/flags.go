@@ -10,12 +10,11 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
-// tokenEnvar contains the token itself. There is no such flag, because every
-// local user can read command lines.
+// tokenEnvar contains the token itself. There is no such flag: every local user can read command
+// lines.
 const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 
-// Flags holds the values of the command line. They are valid after the
-// application that the flags were added to has parsed its arguments.
+// Flags holds the values of the command line, once the application has parsed its arguments.
 type Flags struct {
 	baseURL, tokenFile, configFile, shard, totalShards option
 
@@ -27,15 +26,13 @@ type Flags struct {
 // option is a flag that can also be set by an environment variable.
 type option struct {
 	flag, envar, value string
-	// onCommandLine is true if the flag was given.
-	onCommandLine bool
+	onCommandLine      bool
 }
 
-// isSet is also true for a flag with an empty value, which is an error to
-// report and not a reason to use the default.
+// isSet is also true for a flag with an empty value: that is a fault, and does not mean the default.
 func (o *option) isSet() bool { return o.onCommandLine || o.value != "" }
 
-// place is the flag, or the variable if the flag was not given.
+// place returns the flag, or the variable if the flag was not given.
 func (o *option) place() string {
 	if o.onCommandLine {
 		return o.flag
@@ -45,8 +42,7 @@ func (o *option) place() string {
 
 type toggle struct{ enabled, isSet bool }
 
-// AddFlags adds the flags of the configuration to app, among them one for each
-// collector.
+// AddFlags adds the flags of the configuration to app, among them one for each collector.
 func AddFlags(app *kingpin.Application) *Flags {
 	f := &Flags{toggles: map[string]*toggle{}}
 	add := func(o *option, name, envar, placeholder, help string) {
@@ -79,9 +75,9 @@ func AddFlags(app *kingpin.Application) *Flags {
 	return f
 }
 
-// Load reads the environment and all files, and validates them together with the flags. Call
-// it again to reload. The error has a line for each fault: those of the settings only if the
-// file is valid YAML.
+// Load reads the environment and all files, and validates them together with the flags. Call it
+// again to reload. The error has a line for each fault; faults of settings only if the file is
+// valid YAML.
 func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
@@ -106,8 +102,8 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	return &l.Config, nil
 }
 
-// checkShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
-// must not be empty if there are several: the platform did not number this process.
+// checkShard reads the flags of the shard; 0 of 1 is the default. If there are several shards, an
+// empty variable of the index is a fault: the platform did not number this process.
 func (l *loader) checkShard(lookup func(string) (string, bool)) {
 	l.Shard = Shard{Index: 0, Total: 1}
 	if l.flags.totalShards.isSet() {
@@ -118,7 +114,7 @@ func (l *loader) checkShard(lookup func(string) (string, bool)) {
 	}
 }
 
-// number returns the value of an option, which must be within bounds; otherwise the upper one.
+// number returns the value of an option, or the upper bound if the value is not within bounds.
 func (l *loader) number(o *option, least, most int) int {
 	n, err := strconv.Atoi(o.value)
 	if err != nil || n < least || n > most {

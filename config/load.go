@@ -25,7 +25,7 @@ type file struct {
 	Settings     map[collectorName]collectorSetting `yaml:"collectors"`
 }
 
-// collectorSetting holds the settings of one collector that the file has.
+// collectorSetting holds the settings of one collector in the file.
 type collectorSetting struct {
 	Enabled         *bool   `yaml:"enabled"`
 	Interval        *string `yaml:"interval"`
@@ -45,7 +45,7 @@ func (c *collectorName) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// integer is a number that YAML's package may not round.
+// integer is an int that is never rounded, unlike that of YAML's package.
 type integer int
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -62,7 +62,7 @@ func (i *integer) UnmarshalYAML(n *yaml.Node) error {
 // are never followed, because a token must not leave the base URL's origin.
 type HTTP struct {
 	promconfig.HTTPClientConfig
-	invalid error // what validation found
+	invalid error // the outcome of the validation
 }
 
 // UnmarshalYAML keeps an error of validation, which would hide those of the rest of the file.
@@ -75,27 +75,24 @@ func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// loader holds the state of one call of Load. It makes the file the configuration.
+// loader turns a file into a configuration. It holds the state of one call of Load.
 type loader struct {
 	file
-	flags *Flags
-	errs  []error
-	// used maps names in use, with their kinds, to the place that set them first.
-	used   map[[2]string]string
-	faulty map[Account]bool // those with a fault
-	// unreadable is whether a directory of account files cannot be read.
-	unreadable bool
+	flags      *Flags
+	errs       []error
+	used       map[[2]string]string // maps a kind and a name to the place that set the name first
+	faulty     map[Account]bool
+	unreadable bool // whether a directory of account files cannot be read
 }
-
-// control matches control characters, such as a line break in a key or in the name of a file.
-var control = regexp.MustCompile(`\p{Cc}`)
 
 // add adds a fault.
 func (l *loader) add(place, format string, args ...any) {
 	l.errs = append(l.errs, errors.New(Line(place+": "+fmt.Sprintf(format, args...))))
 }
 
-// Line returns a text without control characters, so that it is one line.
+var control = regexp.MustCompile(`\p{Cc}`)
+
+// Line returns a text as one line: control characters become spaces.
 func Line(text string) string { return control.ReplaceAllString(text, " ") }
 
 // at returns the place of a setting in the file.
@@ -108,7 +105,7 @@ func (l *loader) join(path string) string {
 	return promconfig.JoinDir(filepath.Dir(l.flags.configFile.value), path)
 }
 
-// checkRange reports whether a setting is between two bounds. If not, it adds an error.
+// checkRange returns whether a setting is between two bounds. If not, it adds a fault.
 func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) bool {
 	if value >= least && value <= most {
 		return true
@@ -117,7 +114,7 @@ func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) boo
 	return false
 }
 
-// decode reads the file. It reports whether the file has the right form, or there is none.
+// decode reads the file, if there is one. It returns whether the file has the right form.
 func (l *loader) decode() bool {
 	if !l.flags.configFile.isSet() {
 		return true
@@ -128,11 +125,17 @@ func (l *loader) decode() bool {
 		l.add(l.flags.configFile.place(), "%s: %s", name, err)
 		return false
 	}
-	messages := checkNodes(content)
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&l.file); err != nil && !errors.Is(err, io.EOF) {
-		messages = append(YAMLErrors(err), messages...)
+	messages := YAMLErrors(decoder.Decode(&l.file))
+	var nodes, second yaml.Node
+	if yaml.Unmarshal(content, &nodes) == nil { // else there is a message already
+		messages = append(messages, nodeFaults(&nodes)...)
+		err := decoder.Decode(&second)
+		if err == nil {
+			err = fmt.Errorf("line %d: second document: must be one document", second.Line)
+		}
+		messages = append(messages, YAMLErrors(err)...)
 	}
 	for _, message := range messages {
 		l.add(name, "%s", message)
@@ -140,30 +143,14 @@ func (l *loader) decode() bool {
 	return len(messages) == 0
 }
 
-// maxFile bounds the configuration file: it is far above one with 100,000 accounts.
+// maxFile bounds the configuration file, in bytes: one with 100,000 accounts is far smaller.
 const maxFile = 32 << 20
-
-// checkNodes returns the faults that YAML's package ignores when it decodes into a struct.
-func checkNodes(content []byte) []string {
-	var first, second yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	if decoder.Decode(&first) != nil {
-		return nil // decoding reports it
-	}
-	messages := nodeFaults(&first)
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		messages = append(messages, fmt.Sprintf("line %d: second document: must be one document", second.Line))
-	case !errors.Is(err, io.EOF):
-		messages = append(messages, YAMLErrors(err)...)
-	}
-	return messages
-}
 
 // octal matches numbers that YAML 1.1 reads as octal, and YAML 1.2 as decimal.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// nodeFaults returns the faults in a node and below it.
+// nodeFaults returns the faults in a node and below it that YAML's package ignores when it decodes
+// into a struct.
 func nodeFaults(n *yaml.Node) (messages []string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && octal.MatchString(n.Value) {
 		messages = append(messages, fmt.Sprintf("line %d: number with a leading zero: must be without it, or in quotes if it is a text", n.Line))
@@ -181,16 +168,18 @@ func nodeFaults(n *yaml.Node) (messages []string) {
 	return messages
 }
 
-// Parts of messages of the YAML packages: values of the file, which may be secrets, and names of
-// Go types, which nobody else knows.
+// Messages of YAML packages repeat values of the file, which may be secrets, and name Go types.
 var (
 	repeated = regexp.MustCompile("(?s) `.{0,10}?`( into )| '[^']{2,}'")
 	typeName = regexp.MustCompile(`(?s) (into|in type) .*$`)
 )
 
-// YAMLErrors returns a message for each fault that a YAML package found in a file, without the
-// values that it repeats.
+// YAMLErrors returns a message for each fault that a YAML package found, without the values that it
+// repeats; none for nil and io.EOF.
 func YAMLErrors(err error) []string {
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
 	text := repeated.ReplaceAllString(err.Error(), "$1")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "unmarshal errors:\n  ")
 	messages := strings.Split(text, "\n  ")

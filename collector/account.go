@@ -20,9 +20,9 @@ type Account struct {
 	CreatedAt *timestamp `json:"created_at"`
 }
 
-var accountSet metric.Set
-
 var (
+	accountSet metric.Set
+
 	accountInfo      = accountSet.Gauge("account_info", "The account's id and name at the provider; constant 1.", "account", "id", "name")
 	accountBalance   = accountSet.Gauge("account_balance_usd", "The account's balance in US dollars.", "account")
 	accountTwoFactor = accountSet.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")

@@ -10,24 +10,24 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// Changes holds what changed from one response of a collector to the next. It is immutable. The
-// zero value is that before the first response.
+// Changes holds the changes from one response of a collector to the next. It is immutable. The zero
+// value is that before the first response.
 type Changes struct {
 	Metrics []*metric.Sample // metrics of all changes so far
 	Events  []Event          // events of the last response
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
-	kept    int                   // bytes that the records of items take which are not listed
+	kept    int                   // bytes of text in records of items that are not listed
 	token   rentalapi.Fingerprint // token of the last response
-	known   bool                  // whether all items before the next response are known: others are added then
+	known   bool                  // whether all items of the last response are known: others are added then
 	records map[itemID]record
-	last    map[*metric.Definition]timestamp // when one of all items last changed
+	last    map[*metric.Definition]timestamp // time of the last change of any item
 }
 
 // Event is a change from one response to the next.
 type Event struct {
-	Message string      // one of a fixed number
-	Keys    [][2]string // names with values, without the account; nothing in them is secret
+	Message string      // constant text
+	Keys    [][2]string // names with values, without the account; no value is secret
 }
 
 // change is a kind of change of an item.
@@ -42,21 +42,21 @@ const (
 	numChanges
 )
 
-// told is what is told of a change. What is empty or nil is not.
+// told names the event and the metrics of a change. Those that are empty or nil do not exist.
 type told struct {
 	event string             // message of the event
 	total *metric.Definition // counter of the item
-	last  *metric.Definition // when it last happened to the item
+	last  *metric.Definition // time of the last change of the item
 }
 
-// changeKind says what is told of the changes of one kind of items.
+// changeKind describes the changes of one kind of items. Definitions may be nil.
 type changeKind struct {
 	told          [numChanges]told
-	stateChanged  string             // message of the event; if it is empty, an item of another state is another one
-	previousPrice *metric.Definition // price of the item before its last change; nil if that is not exported
+	stateChanged  string             // message of the event; if it is empty, an item with another state is another item
+	previousPrice *metric.Definition // price of the item before its last change
 
-	// lastOf returns the metric that says when one of all items last changed from one state
-	// to another; nil if there is none. A state is nil while the item is not listed.
+	// lastOf returns the metric with the time at which any item last changed from one state to
+	// another. A state is nil while the item is not listed.
 	lastOf func(before, after *state) *metric.Definition
 
 	tolerated    int  // responses in a row that may lack an item before it is removed
@@ -66,16 +66,16 @@ type changeKind struct {
 
 var componentChanges = &changeKind{stateChanged: "component state changed"}
 
-// itemID identifies an item together with others of its response. Texts that are not needed are empty.
+// itemID identifies an item of a response. Texts that are not needed are empty.
 type itemID [3]string
 
-// item is what is compared of an item of a response. A value that is not known is taken to be the
-// last known one.
+// item holds the compared values of an item of a response. An unknown value stands for the last known
+// one.
 type item struct {
 	id     itemID      // unique in the response
 	labels []string    // labels of the item's metrics, without the account
 	keys   [][2]string // keys of all its events
-	detail [][2]string // more keys, of events that show no value before
+	detail [][2]string // more keys, for events without a value before
 	stock  *bool
 	price  *price
 	state  state
@@ -86,29 +86,28 @@ type record struct {
 	item
 	since, listed time.Time // when it was first, and last, in a response
 	missing       int       // complete responses in a row that lacked it
-	isGone        bool      // whether it is removed
-	isLost        bool      // whether it was not listed since its data expired, and so is not removed
-
+	isGone        bool
+	isLost        bool // whether it was not listed since its data expired, and so is not removed
 	tallies       [numChanges]tally
 	previousPrice *price // nil until the price changes
 }
 
-// tally is how often a change happened to an item, and when it did last.
+// tally is the number of times that a change happened to an item, and the last of these times.
 type tally struct {
 	n  float64
-	at timestamp // 0 until then
+	at timestamp // 0 if there was none
 }
 
-// An item that is not listed is remembered for rememberFor, while there are fewer than
-// maxRemembered, and those that are not listed have at most maxKept bytes of text.
+// An item that is not listed is remembered for rememberFor, while there are fewer than maxRemembered
+// items, and those that are not listed have at most maxKept bytes of text.
 const (
 	rememberFor   = time.Hour
 	maxRemembered = 2 * maxItems
 	maxKept       = 4 << 20
 )
 
-// Step returns the changes up to a snapshot of a resource that is shown from now on. Earlier
-// responses to another token do not count: they may be of another provider account.
+// Step returns the changes up to a snapshot of a resource, which is shown from now on. Earlier
+// responses to another token do not count: they may belong to another provider account.
 func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Changes {
 	if s.Token != c.token {
 		c = Changes{}
@@ -121,8 +120,8 @@ func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Ch
 	return next
 }
 
-// Forget returns the changes after the data expired. The items of the next response are no changes:
-// what was not known has not changed.
+// Forget returns the changes after the data expired. The next response brings no changes: what was
+// not known has not changed.
 func (c Changes) Forget() Changes {
 	next := Changes{token: c.token, last: c.last, records: make(map[itemID]record, len(c.records))}
 	for id, r := range c.records {
@@ -132,9 +131,10 @@ func (c Changes) Forget() Changes {
 	return next
 }
 
-// step returns the changes after all items are known, or some if they are partial.
+// step returns the changes up to a response with items; if they are partial, others may exist.
 func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Time) Changes {
-	next := Changes{known: true, last: maps.Clone(c.last), records: make(map[itemID]record, len(items))}
+	next := Changes{known: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
+	maps.Copy(next.last, c.last)
 	for _, i := range items {
 		if _, twice := next.records[i.id]; twice { // it moved on between the requests for two pages
 			continue
@@ -146,9 +146,9 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 			if c.known {
 				next.tell(kind, itemAdded, i, &r, now, i.detail...)
 				next.setLast(kind, nil, &i.state, now)
-			}
-			if c.known && kind.isWatch {
-				r.stock = new(bool)
+				if kind.isWatch {
+					r.stock = new(bool)
+				}
 			}
 		}
 		next.list(kind, i, r, now)
@@ -162,8 +162,7 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 	return next
 }
 
-// list keeps the record of an item that is listed, and tells the changes that lead from its former
-// record to it.
+// list keeps the record of an item that is listed, and tells its changes since its former record.
 func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	i.stock, i.price, i.state = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state)
 	if r.stock != nil && *r.stock != *i.stock {
@@ -198,8 +197,8 @@ func (c *Changes) changeState(kind *changeKind, i item, r *record, now time.Time
 	c.setLast(kind, &r.state, &i.state, now)
 }
 
-// keep keeps the record of an item that is not listed, unless that is too long ago. If the
-// response is partial, the item may still be there.
+// keep keeps the record of an item that is not listed, unless it was listed too long ago. If the
+// response is partial, the item may still exist.
 func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) {
 	if !partial {
 		r.missing++
@@ -236,15 +235,12 @@ func (c *Changes) addEvent(message string, i item, keys ...[2]string) {
 	}
 }
 
-// setLast sets when one of all items last changed from one state to another.
+// setLast sets the time of the last change of any item, for a change from one state to another.
 func (c *Changes) setLast(kind *changeKind, before, after *state, now time.Time) {
 	if kind.lastOf == nil {
 		return
 	}
 	if d := kind.lastOf(before, after); d != nil {
-		if c.last == nil {
-			c.last = map[*metric.Definition]timestamp{}
-		}
 		c.last[d] = timestamp(now.Unix())
 	}
 }

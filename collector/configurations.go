@@ -20,9 +20,9 @@ type configuration struct {
 	Links     struct{ Order link }
 }
 
-var configurationSet metric.Set
-
 var (
+	configurationSet metric.Set
+
 	configurationsCount      = configurationSet.Gauge("configurations", "Saved configurations of the account.", "account")
 	configurationsLimit      = configurationSet.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
 	configurationInfo        = configurationSet.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "account", "configuration", "plan", "location", "os", "hostname")

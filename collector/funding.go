@@ -9,7 +9,39 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-// addFunding adds until when the balance of an account pays its servers, and what is due soon.
+var (
+	derivedSet metric.Set
+
+	accountFunded = derivedSet.Gauge("account_funded_until_timestamp_seconds",
+		"Day of the first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT; ten years ahead if it can pay all. Absent without a billed server whose price and renewal are known.", "account")
+	accountDue = derivedSet.Gauge("account_renewals_due_usd",
+		"Cost in US dollars, excluding VAT, of the renewals until the end of the day (UTC) that many days ahead; an overdue renewal counts once. 0 without a billed server whose price and renewal are known.", "account", "days")
+	transactionsMonthCredit = derivedSet.Gauge("transactions_month_credit_usd",
+		"Sum of the positive transactions of the account in the current or previous calendar month (UTC) by type, in US dollars.", "account", "type", "month")
+	transactionsMonthDebit = derivedSet.Gauge("transactions_month_debit_usd",
+		"Sum of the negative transactions of the account in the current or previous calendar month (UTC) by type, in US dollars as a positive number.", "account", "type", "month")
+)
+
+// DerivedDefinitions lists the metrics that follow from the data of an account and the time.
+func DerivedDefinitions() []*metric.Definition { return derivedSet }
+
+// DerivedMetrics returns the metrics that follow from the data of each account and the time. They
+// change by themselves at expires: on the next day (UTC), or if data expires earlier.
+func DerivedMetrics(accounts []Known, now time.Time) (metrics []*metric.Sample, expires time.Time) {
+	b, today := &metric.Builder{}, now.UTC().Truncate(24*time.Hour)
+	expires = today.AddDate(0, 0, 1)
+	for _, k := range accounts {
+		expires = metric.Earlier(expires, k.Until)
+		addFunding(b, k, today)
+		if k.Data.Transactions != nil {
+			k.Data.Transactions.addMonths(b, k.Account, now)
+		}
+	}
+	return b.Metrics(), expires
+}
+
+// addFunding adds the day until which the balance of an account pays its servers, and the sums that
+// are due soon.
 func addFunding(b *metric.Builder, k Known, today time.Time) {
 	account, servers := k.Data.Account, k.Data.Servers
 	if servers == nil {
@@ -24,15 +56,11 @@ func addFunding(b *metric.Builder, k Known, today time.Time) {
 	}
 }
 
-// HorizonYears is how far ahead renewals are computed.
+// HorizonYears is the number of years for which renewals are computed.
 const HorizonYears = 10
 
-// renewalsDue returns what is due on each day from the first overdue one to the horizon. Its
-// argument is what is due on the days of the next renewals.
-//
-// A renewal of today or earlier is due once, on its own day. Then each renews
-// monthly on the same day of the month, or the last day of a shorter month, on days
-// after today.
+// renewalsDue returns the sum that is due on each day from the first overdue one to the horizon,
+// given the sums of the next renewals by day.
 func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]micros {
 	due := map[time.Time]micros{}
 	for day, price := range renewals {
@@ -43,7 +71,7 @@ func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]m
 	return due
 }
 
-// dueUntil returns what is due up to and including a day.
+// dueUntil returns the sum that is due up to and including a day.
 func dueUntil(due map[time.Time]micros, until time.Time) (sum micros) {
 	for day, usd := range due {
 		if !day.After(until) {
@@ -66,9 +94,8 @@ func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time
 	return horizon
 }
 
-// RenewalDays returns the days on which a server renews, up to and including until: the day of
-// its next renewal, which may be overdue, and then one after today in each month. All are
-// midnight UTC.
+// RenewalDays returns the days on which a server renews, up to and including until: the day of its
+// next renewal, which may be overdue, and then one after today in each month. Times are midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
 	for at, months := day, 1; !at.After(until); at, months = monthsAfter(day, months), months+1 {
@@ -79,7 +106,7 @@ func RenewalDays(day, today, until time.Time) []time.Time {
 	return days
 }
 
-// monthsAfter returns the same day some months later, or the last one of a shorter month.
+// monthsAfter returns the same day some months later, or the last day of a shorter month.
 func monthsAfter(day time.Time, months int) time.Time {
 	at := day.AddDate(0, months, 0)
 	if at.Day() != day.Day() { // a day of the month after

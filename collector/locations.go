@@ -23,9 +23,9 @@ type location struct {
 	PlansInStock *count `json:"plans_in_stock"`
 }
 
-var locationSet metric.Set
-
 var (
+	locationSet metric.Set
+
 	locationInfo    = locationSet.Gauge("location_info", "City, country and region of a location; constant 1.", "location", "iata", "city", "country", "country_code", "region")
 	locationLat     = locationSet.Gauge("location_latitude_degrees", "Latitude of a location in degrees; north is positive.", "location")
 	locationLon     = locationSet.Gauge("location_longitude_degrees", "Longitude of a location in degrees; east is positive.", "location")

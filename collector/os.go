@@ -25,9 +25,9 @@ type osPage = rentalapi.Page[osImage, struct {
 	CustomISO *bool `json:"custom_iso"`
 }]
 
-var osSet metric.Set
-
 var (
+	osSet metric.Set
+
 	osInfo      = osSet.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "os", "name", "family", "version", "support")
 	osInstall   = osSet.Gauge("os_image_install_seconds", "Typical time in seconds from payment confirmation until a server with the image is online.", "os")
 	osLicense   = osSet.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT; absent if there is none.", "os")

@@ -62,9 +62,9 @@ type plansPage = rentalapi.Page[plan, struct {
 	GeneratedAt *timestamp `json:"generated_at"`
 }]
 
-var planSet metric.Set
-
 var (
+	planSet metric.Set
+
 	planInfo = planSet.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")

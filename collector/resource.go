@@ -1,7 +1,6 @@
 // Package collector turns the resources of the rental API into metrics. One file describes each
-// resource: its endpoint, its fields and its metrics. Metrics that follow from several
-// responses or resources are pure functions of them. Nothing here runs by itself: the time,
-// like the response, is an argument.
+// resource: its endpoint, its fields and its metrics. Metrics that follow from several responses or
+// resources are pure functions: the time, like the responses, is an argument.
 package collector
 
 import (
@@ -15,44 +14,39 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// Resource describes one resource of the API: its endpoint, how often it is fetched,
-// and its metrics. Its flag, its part of the configuration and its documentation
-// derive from it.
+// Resource describes one resource of the API: its endpoint, its timing and its metrics. Its flag, its
+// part of the configuration and its documentation derive from it.
 type Resource struct {
 	Name    string // name of the collector: flag, configuration key and label value
-	Help    string // what it exports, in a few words
+	Help    string // names what the collector exports, in a few words
 	Path    string // path below the base URL
-	Account bool   // fetched with the token of each account
+	Account bool   // whether each account is fetched, with its token
 
 	Timing                     // the default
-	MinInterval  time.Duration // how long the API itself caches; 0 if it does not
+	MinInterval  time.Duration // cache time of the API; 0 if it caches nothing
 	PageInterval time.Duration // minimum interval for each page of a list that is read whole; 0 if there is no such list
-	MaxRequests  int           // usual number of requests of a fetch; 0 means 1, which is the least
+	MaxRequests  int           // usual number of requests of a fetch; 0 means 1
 
 	Metrics []*metric.Definition
 
 	newGet  func() getFunc // makes the function of one fetcher
-	changes *changeKind    // what is told of the changes of its items; nil if it has none to compare
+	changes *changeKind    // nil if no items are compared
 }
 
-// getFunc fetches a resource once and adds its metrics to the builder, which has the label
-// value of the account already. Its errors wrap rentalapi.ErrIncomplete or rentalapi.ErrTooLarge
-// if they mean that.
+// getFunc fetches a resource once and adds its metrics to the builder, which has the label value of
+// the account. Errors that are not those of the API wrap rentalapi.ErrIncomplete or
+// rentalapi.ErrTooLarge.
 type getFunc func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
 
-// Timing says how often a resource is fetched, and how long its data is kept.
+// Timing holds the intervals and the maximum age of a resource.
 type Timing struct {
-	// Interval is the time from one fetch to the next, start to start; from its end if
-	// a fetch took longer. It is greater than 0.
-	Interval time.Duration
-	MaxAge   time.Duration // how long data is kept after it was fetched; at least twice the interval
-	// SoldOutInterval replaces Interval while an item is sold out. It is at most Interval; 0 if
-	// the resource has no stock to wait for.
-	SoldOutInterval time.Duration
+	Interval        time.Duration // time from one fetch to the next, start to start, or end to start after a longer fetch; greater than 0
+	MaxAge          time.Duration // time for which data is kept after its fetch; at least twice Interval
+	SoldOutInterval time.Duration // replaces Interval while an item is sold out; at most Interval; 0 if there is no stock to wait for
 }
 
-// WithMinInterval returns the timing if fetches are at least an interval apart: data expires after
-// three fetches at the earliest.
+// WithMinInterval returns the timing with fetches that are at least an interval apart. Data expires
+// after three fetches at the earliest.
 func (t Timing) WithMinInterval(interval time.Duration) Timing {
 	t.Interval, t.MaxAge = max(t.Interval, interval), max(t.MaxAge, 3*interval)
 	return t
@@ -62,16 +56,15 @@ func (t Timing) WithMinInterval(interval time.Duration) Timing {
 // one goroutine at a time.
 type Fetcher struct {
 	Resource *Resource
-	Account  string // value of the label; empty for a public resource
+	Account  string // value of the label account; empty for a public resource
 	API      rentalapi.Getter
 	OnPage   func(ctx context.Context) error // called before each further page; may wait, or end the fetch by an error; may be nil
 
 	get   getFunc // nil before the first fetch
-	pages int     // asked for in this fetch
+	pages int     // number of pages requested in this fetch
 }
 
-// Bounds on what one response becomes. A long id is in each sample of its item, so the texts
-// have one of their own.
+// Bounds on the samples of one response. A long id is in each sample of its item.
 const (
 	maxSamples    = 250_000
 	maxLabelBytes = 32 << 20 // bytes of all label values
@@ -100,8 +93,8 @@ func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// ErrTokenChanged is the error of responses that were fetched with different tokens: they may be
-// of different provider accounts.
+// ErrTokenChanged is the error of responses to different tokens: they may belong to different
+// provider accounts.
 var ErrTokenChanged = fmt.Errorf("token: changed between two requests: %w", rentalapi.ErrIncomplete)
 
 func newBuilder(account string) *metric.Builder {
@@ -112,25 +105,25 @@ func newBuilder(account string) *metric.Builder {
 	return b
 }
 
-// Snapshot is what one fetch gave. It is immutable.
+// Snapshot is the outcome of one fetch. It is immutable.
 type Snapshot struct {
 	Metrics      []*metric.Sample
 	Invalid      rentalapi.Invalid
 	Data         Data
-	Token        rentalapi.Fingerprint // token with which it was fetched
-	MinInterval  time.Duration         // minimum time until the next fetch; 0: none
-	MadeAt       time.Time             // when the provider made it, by the local clock; when it was received if its age is not known
-	MadeAtLatest time.Time             // when it was made at the latest, as ages are truncated to seconds; zero if its age is not known
+	Token        rentalapi.Fingerprint // token of the requests
+	MinInterval  time.Duration         // minimum time until the next fetch; may be 0
+	MadeAt       time.Time             // local time at which the provider made it, or at which it was received if its age is unknown
+	MadeAtLatest time.Time             // latest possible value of MadeAt, as ages are truncated to seconds; zero if its age is unknown
 
-	stamp   *timestamp // when the provider made it, by its own account; nil if it does not say
-	items   []item     // what is compared of the items
-	partial bool       // whether items are missing that the provider listed
+	stamp   *timestamp // provider's time at which it was made; nil if it has none
+	items   []item
+	partial bool // whether items are missing that the provider listed
 }
 
-// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
+// maxPlausibleAge bounds ages: a longer one means that a clock of the provider is wrong.
 const maxPlausibleAge = 365 * 24 * time.Hour
 
-// newSnapshot returns the snapshot of a response. Its age is the header Age.
+// newSnapshot returns the snapshot of a response, whose age is the header Age.
 func newSnapshot(r rentalapi.Response) Snapshot {
 	s := Snapshot{Token: r.Token, MadeAt: r.Received.Round(0)} // wall clock: the monotonic one stands still while a machine is suspended
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
@@ -139,9 +132,9 @@ func newSnapshot(r rentalapi.Response) Snapshot {
 	return s
 }
 
-// setStamp sets when the provider made the response by its own account; nil if it does not say.
-// Without header Age, its age is the header Date, which rounds by up to a second, less the
-// stamp: the local clock may be wrong. An age that is negative or longer than maxAge is not known.
+// setStamp sets the provider's time at which a response was made; nil if it has none. Without header
+// Age, the age is the header Date, which rounds by up to a second, less the stamp: the local clock
+// may be wrong. A negative age, and one of more than maxAge, is unknown.
 func (s *Snapshot) setStamp(r rentalapi.Response, stamp *timestamp, maxAge time.Duration) {
 	s.stamp = stamp
 	if stamp == nil || r.Date.IsZero() || !s.MadeAtLatest.IsZero() {
@@ -158,8 +151,8 @@ func (s Snapshot) IsOlder(other Snapshot) bool {
 	return s.stamp != nil && other.stamp != nil && *s.stamp < *other.stamp
 }
 
-// Data holds the decoded objects for watches, funding and service discovery. Each resource
-// sets its own field; all others are nil.
+// Data holds the decoded objects for watches, funding and service discovery. Each resource sets its
+// own field at most.
 type Data struct {
 	Account      *Account
 	Servers      *ServerData
@@ -168,15 +161,15 @@ type Data struct {
 	Locations    *LocationData
 }
 
-// Known holds what is known of one account; without a name, of the public data.
+// Known holds the present data of one account; without a name, the public data.
 type Known struct {
 	Account    string
-	Data       Data      // those that have not expired
-	Until      time.Time // when the first of them expires; zero if there are none
+	Data       Data      // objects that have not expired
+	Until      time.Time // time at which the first of them expires; zero if there are none
 	Incomplete []string  // names of the collectors whose newest response contradicted itself
 }
 
-// Add adds the data of a snapshot that expires at until.
+// Add adds the data of a snapshot, which expires at until.
 func (k *Known) Add(d Data, until time.Time) {
 	if d == (Data{}) {
 		return
@@ -200,7 +193,7 @@ func Resources() []Resource {
 // maxItems bounds a list without pages.
 const maxItems = 20_000
 
-// getList returns the newGet of a resource that is a list without pages. The function add maps it.
+// getList returns the newGet of a list without pages. The function add maps a response.
 func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func() getFunc {
 	get := func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 		page, err := rentalapi.GetList[T, M](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxItems})
@@ -215,23 +208,22 @@ func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s 
 	return func() getFunc { return get }
 }
 
-// addLinks adds the links of an item unless none of them is known.
+// addLinks adds the links of an item if one of them is known.
 func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {
 	if cmp.Or(links...) != "" {
 		b.Add(d, 1, append([]string{id}, links...)...)
 	}
 }
 
-// checkMeta counts a number in the meta object that is not that of the items, if all are
-// understood.
+// checkMeta counts a wrong number in the meta object as an invalid item, if all items are understood.
 func (s *Snapshot) checkMeta(field string, number *count, items int) {
 	if number != nil && float64(*number) != float64(items) && s.Invalid.Items == 0 {
 		s.Invalid.Add("meta", rentalapi.FieldError{Field: field, Problem: "contradicts data"})
 	}
 }
 
-// Definitions lists the metrics of all resources, and those that follow from several of
-// them, in the order of the documentation.
+// Definitions lists the metrics of all resources, and those that follow from several of them, in the
+// order of the documentation.
 func Definitions() []*metric.Definition {
 	var all []*metric.Definition
 	for _, r := range Resources() {

@@ -47,9 +47,9 @@ func (a *address) Decode(value any) string {
 	return ""
 }
 
-var serverSet metric.Set
-
 var (
+	serverSet metric.Set
+
 	serversByStatus       = serverSet.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
 	serversBilled         = serverSet.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
 	serversActive         = serverSet.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")

@@ -19,9 +19,9 @@ type sshKey struct {
 	CreatedAt   *timestamp `json:"created_at"`
 }
 
-var sshKeySet metric.Set
-
 var (
+	sshKeySet metric.Set
+
 	sshKeysCount   = sshKeySet.Gauge("ssh_keys", "SSH keys of the account.", "account")
 	sshKeyInfo     = sshKeySet.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "account", "ssh_key", "name", "type", "fingerprint")
 	sshKeyCreated  = sshKeySet.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "account", "ssh_key")

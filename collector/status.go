@@ -22,9 +22,9 @@ type providerStatus struct {
 	UpdatedAt *timestamp `json:"updated_at"`
 }
 
-var statusSet metric.Set
-
 var (
+	statusSet metric.Set
+
 	statusInfo     = statusSet.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "overall")
 	componentUp    = statusSet.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
 	componentState = statusSet.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "location", "component", "state")

@@ -64,9 +64,9 @@ func isOpen(s state) bool {
 	return strings.EqualFold(string(s), "pending") || strings.EqualFold(string(s), "confirming")
 }
 
-var topupSet metric.Set
-
 var (
+	topupSet metric.Set
+
 	topupsByStatus   = topupSet.Gauge("topups", "Top-ups of the account by status, over its whole history.", "account", "status")
 	topupInfo        = topupSet.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "account", "topup", "status", "coin", "network")
 	topupLinks       = topupSet.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "account", "topup", "page")

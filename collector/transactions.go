@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -31,22 +29,18 @@ func (id *entryID) Decode(value any) string {
 	return problem(err == nil, "an integer")
 }
 
-var transactionSet metric.Set
-
 var (
+	transactionSet metric.Set
+
 	transactionsByType = transactionSet.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
 	transactionsCredit = transactionSet.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type, in US dollars.", "account", "type")
 	transactionsDebit  = transactionSet.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, in US dollars as a positive number.", "account", "type")
 )
 
 const (
-	// maxEntries bounds how many transactions, or top-ups, an account has.
-	maxEntries = 500_000
-	// maxTypes bounds the types of transactions. The provider documents two.
-	maxTypes = 1_000
-	// pageInterval is the interval for each page: a long ledger does not change more
-	// often, but costs more requests.
-	pageInterval = 10 * time.Second
+	maxEntries   = 500_000          // bounds the transactions, or top-ups, of an account
+	maxTypes     = 1_000            // bounds the types of transactions, of which the provider documents two
+	pageInterval = 10 * time.Second // lengthens the interval for each page: a long ledger changes no more often, but costs more requests
 )
 
 func transactions() Resource {
@@ -58,14 +52,19 @@ func transactions() Resource {
 	}
 }
 
-// ledger holds the sums of the pages that were read so far.
+// ledger reads the transactions and adds them up.
 type ledger struct {
 	walk[transaction]
-	sums   sums
-	months map[time.Time]sums // sums by the first day of a month: the one before the first page was read, that month, and the next one
+	TransactionData
 }
 
-// sums are by type.
+// TransactionData holds the sums of an account's transactions.
+type TransactionData struct {
+	all    sums
+	months map[time.Time]sums // sums by the first day (UTC) of a month: that of the first page, the one before and the one after
+}
+
+// sums holds a sum for each type.
 type sums map[string]sum
 
 type sum struct {
@@ -73,24 +72,18 @@ type sum struct {
 	credit, debit micros
 }
 
-// add adds an amount, which is 0 if it is not known.
+// add adds an amount; 0 if it is not known.
 func (s sums) add(kind string, usd micros) {
 	before := s[kind]
 	s[kind] = sum{before.n + 1, before.credit + max(usd, 0), before.debit + max(-usd, 0)}
-}
-
-// TransactionData are the sums of an account's transactions.
-type TransactionData struct {
-	types  []string
-	months map[time.Time]sums // sums by the first day (UTC) of a month; other months are left out
 }
 
 // get reads all pages. A fetch that fails goes on with the page that failed.
 func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 	if l.pages == 0 || l.failures >= maxPageFailures {
 		*l = ledger{
-			walk: walk[transaction]{id: func(t *transaction) string { return string(t.ID) }},
-			sums: sums{"topup": {}, "bonus": {}}, // documented, so always exported
+			walk:            walk[transaction]{id: func(t *transaction) string { return string(t.ID) }},
+			TransactionData: TransactionData{all: sums{"topup": {}, "bonus": {}}}, // documented, so always exported
 		}
 	}
 	for !l.done() {
@@ -98,21 +91,21 @@ func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 		if err != nil {
 			return Snapshot{}, err
 		}
-		if l.add(entries); len(l.sums) > maxTypes {
+		if l.add(entries); len(l.all) > maxTypes {
 			*l = ledger{}
 			return Snapshot{}, fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
 		}
 	}
 	read := *l
 	*l = ledger{}
-	for kind, s := range read.sums {
+	for kind, s := range read.all {
 		b.Add(transactionsByType, s.n, kind)
 		b.Add(transactionsCredit, s.credit.value(), kind)
 		b.Add(transactionsDebit, s.debit.value(), kind)
 	}
 	s := newSnapshot(read.first.Response)
 	s.Invalid, s.MinInterval = read.invalid, time.Duration(read.pages)*pageInterval
-	s.Data.Transactions = &TransactionData{slices.Collect(maps.Keys(read.sums)), read.months}
+	s.Data.Transactions = &TransactionData{read.all, read.months}
 	return s, nil
 }
 
@@ -127,7 +120,7 @@ func (l *ledger) add(entries []*transaction) {
 		if t.Amount.USD != nil {
 			usd = microsOf(*t.Amount.USD)
 		}
-		l.sums.add(t.Type, usd)
+		l.all.add(t.Type, usd)
 		if t.CreatedAt == nil {
 			continue
 		}
@@ -143,11 +136,11 @@ func firstDay(at time.Time) time.Time {
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// addMonths adds the sums of the month of a time, and of the one before.
+// addMonths adds the sums of the month of a time, and of the month before.
 func (d *TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
 	current := firstDay(now)
 	for label, month := range map[string]time.Time{"current": current, "previous": current.AddDate(0, -1, 0)} {
-		for _, kind := range d.types {
+		for kind := range d.all {
 			s := d.months[month][kind]
 			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)
 			b.Add(transactionsMonthDebit, s.debit.value(), account, kind, label)

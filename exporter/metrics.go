@@ -19,9 +19,9 @@ import (
 )
 
 // ownSet lists the metrics of this package.
-var ownSet metric.Set
-
 var (
+	ownSet metric.Set
+
 	buildInfo = ownSet.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.",
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
 	reloadSuccessful = ownSet.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")

@@ -20,54 +20,49 @@ var (
 )
 
 // WatchDefinitions lists the metrics of watches.
-func WatchDefinitions() []*metric.Definition {
-	return watchSet
-}
+func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
 	told:    [numChanges]told{restock: {"watch hit", watchHits, watchLastHit}},
 	isWatch: true,
 }
 
-// Watched is a watch with what it has matched. It is immutable. Only the watch is set before the
-// first step.
+// Watched is a watch with its matches and hits. It is immutable. Before the first step, only the watch
+// is set.
 type Watched struct {
 	Watch
 	Events []Event // events of the last step
 
-	matches []*plan // those that match now
-	changes Changes // changes of all plans: one that matches in stock is in stock, and its restocks are the hits
+	matching []*plan
+	changes  Changes // a plan that matches in stock is in stock, all others are not; restocks are hits
 }
 
 // Same returns whether the watch is configured like another one.
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
 
-// Step matches the watch with the present data, and counts as hits the plans in stock
-// that began to match. It must be called whenever the plans or locations change or expire,
-// so that no change is missed.
+// Step matches the watch with the present data, and counts a hit for each plan in stock that began to
+// match. It must be called whenever the plans or locations change or expire.
 //
-// Nothing is counted if the data, or the stock of the plan, was not known just before. A value
-// that is not understood neither begins nor ends a match.
+// It counts nothing if the data, or the stock of the plan, was not known just before. A value that is
+// not understood neither begins nor ends a match.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
-	w.matches, w.Events = nil, nil
+	w.matching, w.Events = nil, nil
 	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
 		w.changes = w.changes.Forget()
 		return w
 	}
-	criteria, items := w.criteria(), []item{}
+	var items []item
 	for _, p := range plans.Items {
 		i := p.item()
 		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		switch {
-		case matches(criteria, p, *locations, candidate.meets):
-			w.matches = append(w.matches, p)
-		case matches(criteria, p, *locations, candidate.mayMeet):
-			if p.inStock() {
-				i.stock = nil
-			}
-		default:
+		switch meets, mayMeet := w.matches(p, *locations); {
+		case meets:
+			w.matching = append(w.matching, p)
+		case !mayMeet:
 			i.stock = new(bool)
+		case p.inStock():
+			i.stock = nil
 		}
 		items = append(items, i)
 	}
@@ -84,14 +79,14 @@ func WatchMetrics(watches []Watched) []*metric.Sample {
 			continue
 		}
 		inStock, known := 0, true
-		for _, p := range w.matches {
+		for _, p := range w.matching {
 			known = known && p.Availability.InStock != nil
 			if p.inStock() {
 				inStock++
 			}
 			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 		}
-		b.Add(watchPlans, float64(len(w.matches)), w.Name)
+		b.Add(watchPlans, float64(len(w.matching)), w.Name)
 		if known {
 			b.Add(watchPlansInStock, float64(inStock), w.Name)
 		}

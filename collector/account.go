@@ -10,8 +10,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// Account is the provider's Account, without the e-mail address, which is not
-// needed.
+// Account is the provider's Account, without the e-mail address.
 type Account struct {
 	ID        string // never blank in Data
 	Name      string `api:"optional"`

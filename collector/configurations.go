@@ -62,7 +62,7 @@ func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, str
 		metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
 		metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 		s.items = append(s.items, item{
-			id: itemID(place), labels: place, stock: c.InStock, // in another place, it is another one
+			id: itemID(place), labels: place, stock: c.InStock, // a configuration of another place is another item
 			keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}},
 		})
 	}

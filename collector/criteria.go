@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Watch selects plans that somebody waits for: those that meet every criterion that
-// is given. The values of one criterion are alternatives.
+// Watch selects plans by criteria, which must all be met. The values of one criterion are
+// alternatives.
 type Watch struct {
 	Name     string   `yaml:"name"`  // unique, 1 to 256 bytes of UTF-8; value of the label watch
 	Plans    []string `yaml:"plans"` // ids
 	Families []string `yaml:"families"`
-	// One location that offers the plan must meet these together: ids, regions as the
-	// provider words them, and codes of two letters.
+	// One location that offers the plan must meet the next three: ids, regions as the provider words
+	// them, and codes of two letters.
 	Locations []string `yaml:"locations"`
 	Regions   []string `yaml:"regions"`
 	Countries []string `yaml:"countries"`
@@ -32,7 +32,7 @@ type Watch struct {
 	MaxEURPerMonth *float64 `yaml:"max_eur_per_month"`
 }
 
-// Inputs returns the collectors that the watch needs. Plans name their locations by id
+// Inputs returns the names of the collectors that the watch needs. Plans name their locations by id
 // only, so that regions and countries need more.
 func (w Watch) Inputs() []string {
 	if len(w.Regions)+len(w.Countries) > 0 {

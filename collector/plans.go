@@ -49,12 +49,12 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	errs []rentalapi.FieldError // errors of the fields that were not understood
+	errs []rentalapi.FieldError // fields that were not understood
 }
 
 type gpu struct{ Model, Memory string }
 
-// monthly is what something costs a month, excluding VAT.
+// monthly holds prices for a month, excluding VAT.
 type monthly struct{ USD, EUR *price }
 
 type plansPage = rentalapi.Page[plan, struct {
@@ -146,11 +146,11 @@ func (p *plan) isUnclear(field string) bool {
 	})
 }
 
-// item returns what is compared of the plan.
+// item returns the compared values of the plan.
 func (p *plan) item() item {
 	return item{
-		id: itemID{p.ID}, labels: []string{p.ID}, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
-		stock: p.Availability.InStock, price: p.Price.Monthly.USD,
+		id: itemID{p.ID}, labels: []string{p.ID}, stock: p.Availability.InStock, price: p.Price.Monthly.USD,
+		keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 	}
 }
 

@@ -27,8 +27,8 @@ type server struct {
 	CreatedAt *timestamp `json:"created_at"`
 }
 
-// address is a server's first IPv4 address: a string in revision 1.1 of the API, an
-// array of strings in 1.0. Null and empty strings are no addresses.
+// address is a server's first IPv4 address: a string in revision 1.1 of the API, an array of strings
+// in 1.0. Null and empty strings are no addresses.
 type address string
 
 // Decode implements rentalapi.Value.
@@ -99,8 +99,8 @@ func servers() Resource {
 	}
 }
 
-// Billed returns whether the provider charges for servers of a status. It documents
-// only active and suspended; of others, those that mean an end are not billed.
+// Billed returns whether the provider charges for servers with a status. It documents only active and
+// suspended; other ones are billed unless they mean an end.
 func Billed(status string) bool {
 	switch strings.ToLower(status) {
 	case "canceled", "cancelled", "terminated", "deleted", "expired":
@@ -109,11 +109,11 @@ func Billed(status string) bool {
 	return true
 }
 
-// ServerData are what others need of the servers of an account.
+// ServerData holds the servers of an account, for service discovery and funding.
 type ServerData struct {
 	active   []*server
-	partial  error                // why servers may be missing from active
-	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
+	partial  error                // says why servers may be missing from active
+	renewals map[time.Time]micros // sum of prices by the day (UTC) on which billed servers renew next, or should have renewed
 }
 
 func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *count }], s *Snapshot) {
@@ -154,7 +154,7 @@ func addServer(b *metric.Builder, s *server) {
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
-// addBilling adds what the billed servers cost, and when.
+// addBilling adds the number of billed servers and their cost, and keeps their renewals.
 func (d *ServerData) addBilling(b *metric.Builder, servers []*server) {
 	var cost micros
 	billed, priced := 0, 0
@@ -191,18 +191,16 @@ var (
 	ErrUnknownServers = errors.New("servers: not all are known")
 )
 
-// ActiveServers returns the active servers of an account, or of all accounts if it is empty,
-// in their order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a
-// partial list.
-func ActiveServers(accounts []Known, account string) ([]Server, error) {
-	if account != "" {
-		accounts = slices.DeleteFunc(slices.Clone(accounts), func(k Known) bool { return k.Account != account })
-		if len(accounts) == 0 {
-			return nil, ErrUnknownAccount
-		}
-	}
-	var all []Server
+// ActiveServers returns the active servers of an account, or of all accounts if it is empty, in their
+// order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a partial
+// list.
+func ActiveServers(accounts []Known, account string) (all []Server, err error) {
+	found := account == ""
 	for _, k := range accounts {
+		if account != "" && account != k.Account {
+			continue
+		}
+		found = true
 		servers := k.Data.Servers
 		if servers == nil || slices.Contains(k.Incomplete, serversName) {
 			servers = &ServerData{partial: errors.New("no complete list")}
@@ -213,6 +211,9 @@ func ActiveServers(accounts []Known, account string) ([]Server, error) {
 		for _, s := range servers.active {
 			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), string(s.IPv4)})
 		}
+	}
+	if !found {
+		return nil, ErrUnknownAccount
 	}
 	return all, nil
 }

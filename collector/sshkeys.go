@@ -9,8 +9,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// sshKey is the provider's SSH key, without public_key. Revision 1.0 of the API has
-// no type.
+// sshKey is the provider's SSH key, without public_key. Revision 1.0 of the API has no type.
 type sshKey struct {
 	ID          string
 	Name        string

@@ -36,9 +36,7 @@ var (
 
 const (
 	statusCacheTime = 30 * time.Second
-	// maxStatusAge is the longest age of a response that updated_at tells. Beyond it, the
-	// status has probably not changed since.
-	maxStatusAge = 4 * statusCacheTime
+	maxStatusAge    = 4 * statusCacheTime // an older updated_at tells no age: the status has probably not changed since
 )
 
 func status() Resource {
@@ -74,14 +72,14 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	s.MadeAt = madeAt // the status may be unchanged since updated_at
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
-		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item of its own
+		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item
 			s.Invalid.Add("status", e)
 		} else {
 			others = append(others, e)
 		}
 	}
 	s.Invalid.Add("status", others...)
-	states := map[itemID]state{}                                // by location and component
+	states := map[itemID]state{}                                // key: location and component
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
 		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
 			state, c := st.Locations[id].Components[name], itemID{strings.ToLower(id), name}
@@ -104,7 +102,7 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	return s, nil
 }
 
-// severity returns 0 for a component that is operational, 1 for a maintenance, and 2 for any other state.
+// severity returns 0 for operational, 1 for maintenance, and 2 for any other state.
 func severity(s state) int {
 	switch strings.ToLower(string(s)) {
 	case "operational":

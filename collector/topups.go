@@ -33,23 +33,24 @@ type topup struct {
 
 type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 
-// topupStates returns the states that the document names; the first two are open.
+// topupStates returns the states in the provider's document, in the order in which a top-up goes
+// through them. The first two are open.
 func topupStates() []state {
 	return []state{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
-// documentedState returns the state that the document names like a status; empty if there is none.
+// documentedState returns the state that a status means in any case of letters; empty if there is
+// none.
 func documentedState(status state) state {
-	for _, s := range topupStates() {
-		if strings.EqualFold(string(s), string(status)) {
-			return s
-		}
+	lower := state(strings.ToLower(string(status)))
+	if slices.Contains(topupStates(), lower) {
+		return lower
 	}
 	return ""
 }
 
-// undocumented returns the top-ups of a page whose only fault is that the document does not name
-// their status: they are in no state that is exported.
+// undocumented returns the top-ups of a page whose only fault is a status that is not documented: no
+// exported state counts them.
 func undocumented(page topupPage) (invalid rentalapi.Invalid) {
 	for _, t := range page.Items {
 		if documentedState(t.Status) == "" && len(page.Errors[t.ID]) == 0 {
@@ -59,9 +60,9 @@ func undocumented(page topupPage) (invalid rentalapi.Invalid) {
 	return invalid
 }
 
-// isOpen returns whether a top-up in a state waits for a payment or its confirmations.
-func isOpen(s state) bool {
-	return strings.EqualFold(string(s), "pending") || strings.EqualFold(string(s), "confirming")
+// isOpen returns whether a top-up with a status waits for a payment or its confirmations.
+func isOpen(status state) bool {
+	return slices.Contains(topupStates()[:2], documentedState(status))
 }
 
 var (
@@ -105,14 +106,12 @@ func topups() Resource {
 	}
 }
 
-// getTopups gets the newest page. If that holds the whole history, it suffices. Else it
-// gets each documented state by itself: meta.total says how many there are, and only the
-// open ones are read. So it makes one request, or one for each state and one more, however
-// long the history is.
+// getTopups gets the newest page. If that is not the whole history, it gets each documented state by
+// itself: meta.total counts its top-ups, and only the open ones are read. So the number of requests
+// does not depend on the length of the history.
 //
-// A top-up that moves on between two of these requests is in both states until the next
-// fetch. The states are requested in the order in which a top-up goes through them, so
-// that it is in none of them only if it moves back.
+// A top-up that moves on between two of these requests is in both states until the next fetch. As the
+// states are requested in their order, it is in none only if it moves back.
 func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 	newest, err := getPage[topup](ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries}, 1)
 	if err != nil {
@@ -144,8 +143,8 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	return s, nil
 }
 
-// getStates gets how many top-ups are in each documented state. It returns all that are open,
-// and the newest of others.
+// getStates gets the number of top-ups in each documented state. It returns all open ones, and the
+// newest of each other state.
 func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
 	others := newest.Meta.Total
 	for _, status := range topupStates() {
@@ -154,7 +153,7 @@ func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[s
 		switch {
 		case isOpen(status):
 			l.MaxItems = maxOpen
-		case status != "paid": // only their number is exported
+		case status != "paid": // only the number of these is exported
 			l.Query.Set("limit", "1")
 		}
 		for w.pages == 0 || isOpen(status) && !w.done() {
@@ -175,7 +174,7 @@ func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[s
 	}
 	if others > 0 {
 		causes := slices.Concat(newest.Invalid.Causes, undocumented(newest).Causes)
-		if len(causes) == 0 { // they are on an older page
+		if len(causes) == 0 { // the top-ups are on an older page
 			causes = []rentalapi.Cause{{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}}
 		}
 		invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: causes})
@@ -203,7 +202,7 @@ func addOpen(b *metric.Builder, all []*topup) {
 	}
 }
 
-// addPaid adds when the newest payment was, and how long the last 20 with each coin took at most.
+// addPaid adds the time of the newest payment, and the longest duration of the last 20 with each coin.
 func addPaid(b *metric.Builder, all []*topup) {
 	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool { return t.PaidAt == nil })
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })

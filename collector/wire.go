@@ -11,10 +11,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// The types below are the values that the provider documents, with the range in
-// which each makes sense. In a wire struct they stand behind a pointer if null or
-// a missing field must stay unknown. A value out of range or of another JSON type
-// makes its field invalid.
+// The types below are values of the provider's document, each with its range. A value out of range or
+// of another JSON type makes its field invalid. A field that may be unknown is a pointer.
 type (
 	count      = rentalapi.Count // a whole number of 0 or more
 	quantity   float64           // 0 or more, also a fraction
@@ -25,7 +23,7 @@ type (
 	timestamp  float64           // Unix seconds, from 1970 on; a date without a time is its midnight in UTC
 	state      string            // never empty or blank
 	locationID string            // lower case, so that what belongs to one location has one label
-	link       string            // address of a page that people may be sent to
+	link       string            // address of a page for people
 )
 
 // maxNumber bounds numbers, so that no sum or product of them is infinite.
@@ -107,9 +105,8 @@ func (t *timestamp) Decode(value any) string {
 // time returns the point in time, to the millisecond.
 func (t timestamp) time() time.Time { return time.UnixMilli(int64(math.Round(float64(t) * 1000))) }
 
-// Decode reads an absolute https URL without user information; http is accepted if the host
-// is a loopback address. It accepts only the characters of RFC 3986, so that a link can
-// neither show another address than it leads to nor end where it stands.
+// Decode reads an absolute https URL without user information, or an http URL of a loopback address.
+// It accepts only the characters of RFC 3986: others could hide the address, or end the link early.
 func (l *link) Decode(value any) string {
 	text, _ := value.(string) // empty, which is no address, if it is no string
 	*l = link(text)
@@ -131,7 +128,7 @@ func microsOf[T ~float64](v T) micros { return micros(math.Round(float64(v) * 1e
 
 func (m micros) value() float64 { return float64(m) / 1e6 }
 
-// boolLabel is a boolean as a label value: true, false or, for null, empty.
+// boolLabel returns a boolean as a label value: true, false or, for null, empty.
 func boolLabel(b *bool) string {
 	if b == nil {
 		return ""

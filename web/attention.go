@@ -11,7 +11,7 @@ import (
 type notice struct {
 	Class    string // bad, warn or info: the severity
 	Text     string
-	Subjects []string // of which the text holds
+	Subjects []string // the text holds for each of them
 }
 
 type notices []notice
@@ -34,7 +34,7 @@ func (v *view) Attention() []notice {
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)
 	}
-	first := map[string]string{} // account by the provider's id
+	first := map[string]string{} // key: the provider's id of the account
 	for _, s := range v.Find("account_info") {
 		account, id := s.Label("account"), s.Label("id")
 		if other, found := first[id]; found {

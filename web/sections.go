@@ -79,10 +79,9 @@ func (v *view) Locations() []string {
 	return slices.Compact(ids)
 }
 
-// States returns the components of a location by state, operational last; unknown if the status has
-// none.
+// States returns the components of a location by state, operational last; unknown if there are none.
 func (v *view) States(location string) []words {
-	components := map[string][]string{} // by state
+	components := map[string][]string{} // key: state
 	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
@@ -126,8 +125,8 @@ func (v *view) Funded(account string) words {
 	return funded
 }
 
-// Paid returns what an account paid for all in a calendar month, current or previous; NaN if that is
-// not known.
+// Paid returns the sum that an account paid in a calendar month, current or previous, in US dollars; NaN
+// if it is not known.
 func (v *view) Paid(account, month string) float64 {
 	all := v.Find("transactions_month_debit_usd", account)
 	if len(all) == 0 {

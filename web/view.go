@@ -12,18 +12,17 @@ import (
 
 type sample = metric.Sample
 
-// view is what the page is made of: the state of the collectors, and for the sections
-// of the overview the published metrics of one moment. All data of the provider comes
-// from the metrics, so that the overview shows none that is not in /metrics. The
-// template calls the exported methods.
+// view holds the data of a page: the state of the collectors and, for the overview, the published
+// metrics of one moment. The provider's data comes from the metrics alone, so that the overview shows
+// none that is not in /metrics. The template calls the exported methods.
 type view struct {
 	Source
 	Options
 	Now        time.Time
-	Collectors []*collectorRow            // those that fail first: the table shows a limited number
-	Accounts   []string                   // that have collectors, in their order
-	rows       map[string][]*collectorRow // by name of the collector
-	samples    map[string][]*sample       // by name without namespace, with those that have none, sorted by labels; nil with --no-web.overview
+	Collectors []*collectorRow            // failing ones first: the table shows a limited number
+	Accounts   []string                   // accounts with collectors, in their order
+	rows       map[string][]*collectorRow // key: name of the collector
+	samples    map[string][]*sample       // see Options.Published; nil with --no-web.overview
 }
 
 func newView(s Source, o Options, now time.Time) *view {
@@ -47,9 +46,9 @@ func newView(s Source, o Options, now time.Time) *view {
 // collectorRow is the state of a collector.
 type collectorRow struct {
 	health
-	words           // the state
-	Causes []string // of invalid items; they name the items only with the overview
-	Errors []string // of the last fetch, and of invalid items
+	words           // state
+	Causes []string // causes of invalid items; they name the items only with the overview
+	Errors []string // error of the last fetch, and causes
 }
 
 func (v *view) newRow(h health) *collectorRow {
@@ -57,7 +56,7 @@ func (v *view) newRow(h health) *collectorRow {
 	for _, c := range h.Invalid.Causes {
 		if v.Published == nil {
 			c.Item = ""
-			if strings.HasPrefix(c.Field, "locations.") { // the ids of a location and a component follow
+			if strings.HasPrefix(c.Field, "locations.") { // ids of a location and a component follow
 				c.Field = "locations"
 			}
 		}
@@ -82,8 +81,8 @@ func (v *view) newRow(h health) *collectorRow {
 	return r
 }
 
-// Data says how old the data of a collector is at most, and in which accounts something is wrong
-// with it.
+// Data returns the age of a collector's oldest data as text, and the accounts in which something is
+// wrong with the data.
 func (v *view) Data(name string) string {
 	if len(v.rows[name]) == 0 {
 		return "not collected by this exporter"
@@ -117,8 +116,8 @@ func (v *view) Empty(name string) string {
 	return "none"
 }
 
-// Find returns the samples of a metric whose first labels have these values. It panics if no
-// such metric is defined: one that was renamed must not look like one that is unknown.
+// Find returns the samples of a metric whose first labels have these values. It panics if the metric is
+// not defined: a renamed metric must not look like an unknown value.
 func (v *view) Find(name string, values ...string) []*sample {
 	all, defined := v.samples[name]
 	if !defined {

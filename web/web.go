@@ -1,6 +1,5 @@
-// Package web serves everything besides the metrics: the landing page, health and
-// readiness, reload, and service discovery of the rented servers. It reads the data
-// of the collectors and never makes a request to the API.
+// Package web serves everything besides the metrics: the landing page, health and readiness, reload,
+// and service discovery of the rented servers. It never makes a request to the API.
 package web
 
 import (
@@ -17,7 +16,7 @@ import (
 
 type health = runner.Health
 
-// Source is where the pages' data comes from.
+// Source holds the data of the pages.
 type Source interface {
 	Health() []health
 	Ready() bool
@@ -31,24 +30,22 @@ type Options struct {
 	MetricsPath string       // path of Metrics
 	Metrics     http.Handler // the exposition
 
-	// Published returns what the landing page shows of the provider's and the accounts'
-	// data: the samples of each metric that is defined, by name without namespace, sorted
-	// by labels. If it is nil, the page shows only the state of the collectors.
-	Published func() map[string][]*sample
-	// Configured returns what the landing page shows of the configuration in force.
+	// Published returns the samples of each defined metric, by name without namespace, sorted by
+	// labels. If it is nil, the landing page shows only the state of the collectors.
+	Published  func() map[string][]*sample
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
 	Reload func() error
-	// Discovery returns the active servers of an account, or of all accounts if it is empty.
-	// If it is nil, /sd/servers is forbidden.
+	// Discovery returns the active servers of an account, or of all accounts if it is empty. If it is
+	// nil, /sd/servers is forbidden.
 	Discovery func(account string) ([]collector.Server, error)
 }
 
-// Configured is what the landing page shows of the configuration.
+// Configured describes the configuration in force on the landing page.
 type Configured struct {
-	API         string // where the data comes from, in words
-	ReloadError error  // why the last reload was refused; nil if it was not
+	API         string // names the source of the data
+	ReloadError error  // says why the last reload was refused; nil if it was not
 }
 
 // The paths that the exporter serves itself.
@@ -108,7 +105,7 @@ func Handler(s Source, o Options) http.Handler {
 	return harden(mux)
 }
 
-// harden adds headers that restrict what a browser does with a response.
+// harden adds headers that restrict a browser.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -22,18 +22,16 @@ import (
 var versionFile string
 
 func main() {
-	if version.Version == "" { // built without -ldflags
-		if info, ok := debug.ReadBuildInfo(); ok {
-			version.Version, version.BuildDate = identify(info)
-			version.Branch = "unknown" // Go records none
-		}
+	if info, ok := debug.ReadBuildInfo(); ok && version.Version == "" { // built without -ldflags
+		version.Version, version.BuildDate = identify(info)
+		version.Branch = "unknown" // Go records none
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-stop
-		signal.Stop(stop) // before anything else: from now on, a signal ends the process at once
+		signal.Stop(stop) // comes first, so that a second signal ends the process at once
 		cancel()
 	}()
 	hangup := make(chan os.Signal, 1)
@@ -43,9 +41,8 @@ func main() {
 	}))
 }
 
-// identify returns the version, and the date of the commit as far as it is known. A module that
-// was downloaded has a checksum, and the version that was asked for; without one, the version is
-// that of the file. The revision is that of prometheus/common.
+// identify returns the version, and the date of the commit if it is known. A module that was downloaded
+// has a checksum, and the version that was asked for; others have that of the file.
 func identify(info *debug.BuildInfo) (number, date string) {
 	number = strings.TrimSpace(versionFile)
 	if info.Main.Sum != "" {

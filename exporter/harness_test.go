@@ -175,17 +175,17 @@ func configFile(t testing.TB, a *simtest.API) string {
 	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n"+hourly())
 }
 
-// hourly is YAML that makes every collector fetch once during a test, also one that waits for
-// what is sold out.
+// hourly is YAML that makes every collector fetch once during a test, also one that waits for a
+// restock.
 func hourly() string {
 	var b strings.Builder
 	b.WriteString("collectors:\n")
 	for _, s := range collector.Resources() {
-		more := ""
+		soldOut := ""
 		if s.SoldOutInterval > 0 {
-			more = ", sold_out_interval: 0s"
+			soldOut = ", sold_out_interval: 0s"
 		}
-		fmt.Fprintf(&b, "  %s: {interval: 1h%s}\n", s.Name, more)
+		fmt.Fprintf(&b, "  %s: {interval: 1h%s}\n", s.Name, soldOut)
 	}
 	return b.String()
 }

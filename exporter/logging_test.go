@@ -65,7 +65,7 @@ func TestEndsWithStuckLog(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	status := make(chan int)
 	go func() {
-		status <- Main(ctx, Environment{Args: []string{"--demo", "--web.listen-address=127.0.0.1:0"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &strings.Builder{}, Stderr: w})
+		status <- Main(ctx, Environment{Args: []string{"--demo", "--web.listen-address=127.0.0.1:0"}, LookupEnv: unset, Stdout: &strings.Builder{}, Stderr: w})
 	}()
 	time.AfterFunc(3*time.Second, stop) // while collectors have events to log
 	select {

@@ -51,8 +51,8 @@ func join(texts []string) string {
 	for _, t := range texts[:min(maxJoined, len(texts))] {
 		shown = append(shown, text(t))
 	}
-	if more := len(texts) - len(shown); more > 0 {
-		shown = append(shown, "and "+strconv.Itoa(more)+" more")
+	if others := len(texts) - len(shown); others > 0 {
+		shown = append(shown, "and "+strconv.Itoa(others)+" more")
 	}
 	return cmp.Or(strings.Join(shown, ", "), none)
 }
@@ -111,8 +111,8 @@ func (v *view) Ago(t time.Time) string {
 
 // table has the first rows of a list, and the number of the others.
 type table struct {
-	Rows any
-	More int
+	Rows   any
+	Others int
 }
 
 // cut returns at most n rows of a slice of any type.

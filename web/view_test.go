@@ -24,7 +24,9 @@ type series struct {
 	labels []string
 }
 
-func one(name string, value float64, labels ...string) series { return series{name, value, labels} }
+func seriesOf(name string, value float64, labels ...string) series {
+	return series{name, value, labels}
+}
 
 // given is what a view is made of. Its account is main.
 type given struct {
@@ -121,14 +123,14 @@ func TestNotices(t *testing.T) {
 		want  []notice
 	}{
 		{name: "nothing", given: given{series: []series{
-			one("status_info", 1, "Operational"), one("component_state", 1, "fra", "network", "Operational"),
-			one("incidents_ongoing", 0), one("maintenances_scheduled", 0), one("location_info", 1, "tyo"),
-			one("account_balance_usd", 0, "main"), one("account_funded_until_timestamp_seconds", unix(15*day), "main"),
-			one("exporter_api_token_rejected", 0, "main"), one("server_status", 1, "main", "s1", "active"),
+			seriesOf("status_info", 1, "Operational"), seriesOf("component_state", 1, "fra", "network", "Operational"),
+			seriesOf("incidents_ongoing", 0), seriesOf("maintenances_scheduled", 0), seriesOf("location_info", 1, "tyo"),
+			seriesOf("account_balance_usd", 0, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(15*day), "main"),
+			seriesOf("exporter_api_token_rejected", 0, "main"), seriesOf("server_status", 1, "main", "s1", "active"),
 		}}},
 		{name: "provider", given: given{series: []series{
-			one("status_info", 1, "degraded"), one("incidents_ongoing", 2), one("maintenances_scheduled", 1),
-			one("component_state", 1, "ams", "ipmi", "maintenance"), one("component_state", 1, "ams", "network", "outage"), one("component_state", 1, "lon", "network", "outage"),
+			seriesOf("status_info", 1, "degraded"), seriesOf("incidents_ongoing", 2), seriesOf("maintenances_scheduled", 1),
+			seriesOf("component_state", 1, "ams", "ipmi", "maintenance"), seriesOf("component_state", 1, "ams", "network", "outage"), seriesOf("component_state", 1, "lon", "network", "outage"),
 		}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
 			{"bad", "Component state outage: network.", []string{"Location ams", "Location lon"}},
@@ -137,8 +139,8 @@ func TestNotices(t *testing.T) {
 			{"info", "Component state maintenance: ipmi.", []string{"Location ams"}},
 		}},
 		{name: "account", given: given{series: []series{
-			one("exporter_api_token_rejected", 1, "main"), one("account_balance_usd", -1, "main"), one("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
-			one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "Suspended"), one("server_status", 1, "main", "s2", "suspended"),
+			seriesOf("exporter_api_token_rejected", 1, "main"), seriesOf("account_balance_usd", -1, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
+			seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "Suspended"), seriesOf("server_status", 1, "main", "s2", "suspended"),
 		}}, want: []notice{
 			{"bad", "The API token was rejected, or cannot be read.", []string{"Account main"}},
 			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
@@ -146,11 +148,11 @@ func TestNotices(t *testing.T) {
 			{"bad", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"Account main"}},
 		}},
 		{name: "accounts", given: given{series: []series{
-			one("account_info", 1, "lab", "acc_1"), one("account_info", 1, "main", "acc_1"), one("account_info", 1, "other", "acc_2"),
+			seriesOf("account_info", 1, "lab", "acc_1"), seriesOf("account_info", 1, "main", "acc_1"), seriesOf("account_info", 1, "other", "acc_2"),
 		}}, want: []notice{
 			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
 		}},
-		{name: "renewals of the next 14 days", given: given{series: []series{one("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
+		{name: "renewals of the next 14 days", given: given{series: []series{seriesOf("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
 			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 2w).", []string{"Account main"}},
 		}},
 		{name: "collectors", given: given{
@@ -209,11 +211,11 @@ func TestSections(t *testing.T) {
 			watches: []collector.Watched{{Watch: collector.Watch{Name: "europe", Regions: []string{"Europe"}}}, {Watch: cheap}, {Watch: euros}, {Watch: collector.Watch{Name: "none"}}},
 			health:  []health{state("locations", 0, errDown)},
 			series: []series{
-				one("watch_plans", 2, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
-				one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
-				one("watch_plans", 1, "euros"), one("watch_plans_in_stock", 1, "euros"), one("watch_plan_in_stock", 1, "euros", "epyc"),
-				one("watch_plans", 0, "none"), one("watch_plans_in_stock", 0, "none"),
-				one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"), one("plan_price_eur_per_month", 83, "epyc"), one("plan_in_stock", 1, "epyc"),
+				seriesOf("watch_plans", 2, "cheap"), seriesOf("watch_plans_in_stock", 1, "cheap"), seriesOf("watch_plan_in_stock", 1, "cheap", "epyc"),
+				seriesOf("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
+				seriesOf("watch_plans", 1, "euros"), seriesOf("watch_plans_in_stock", 1, "euros"), seriesOf("watch_plan_in_stock", 1, "euros", "epyc"),
+				seriesOf("watch_plans", 0, "none"), seriesOf("watch_plans_in_stock", 0, "none"),
+				seriesOf("plan_offered", 1, "epyc", "fra"), seriesOf("plan_price_usd_per_month", 90, "epyc"), seriesOf("plan_price_eur_per_month", 83, "epyc"), seriesOf("plan_in_stock", 1, "epyc"),
 			},
 		}, []string{
 			"Data: 1m old.",
@@ -233,9 +235,9 @@ func TestSections(t *testing.T) {
 		{"saved configurations", "configurations", given{
 			health: []health{withAge(state("configurations", time.Minute, nil), time.Minute)},
 			series: []series{
-				one("location_info", 1, "fra", "", "Frankfurt"), one("plan_info", 1, "epyc", "EPYC"),
-				one("configuration_info", 1, "main", "c1", "epyc", "fra", "", "a"), one("configuration_in_stock", 0, "main", "c1"), one("configuration_price_usd_per_month", 99, "main", "c1"),
-				one("configuration_info", 1, "main", "c2", "other", "ams", "", "b"), one("configuration_in_stock", 1, "main", "c2"), one("configuration_info", 1, "main", "c3"),
+				seriesOf("location_info", 1, "fra", "", "Frankfurt"), seriesOf("plan_info", 1, "epyc", "EPYC"),
+				seriesOf("configuration_info", 1, "main", "c1", "epyc", "fra", "", "a"), seriesOf("configuration_in_stock", 0, "main", "c1"), seriesOf("configuration_price_usd_per_month", 99, "main", "c1"),
+				seriesOf("configuration_info", 1, "main", "c2", "other", "ams", "", "b"), seriesOf("configuration_in_stock", 1, "main", "c2"), seriesOf("configuration_info", 1, "main", "c3"),
 			},
 		}, []string{
 			"Data: 2m old.",
@@ -249,8 +251,8 @@ func TestSections(t *testing.T) {
 		{"plans", "plans", given{
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
 			series: []series{
-				one("plan_info", 1, "epyc"), one("plan_info", 1, "a"), one("plan_info", 1, "b", "B"), one("plan_in_stock", 0, "a"), one("plan_in_stock", 0, "b"),
-				one("plan_price_usd_per_month", 1, "b"), one("plan_last_sellout_timestamp_seconds", unix(-3*day), "b"), one("plan_memory_bytes", 3<<29, "b"),
+				seriesOf("plan_info", 1, "epyc"), seriesOf("plan_info", 1, "a"), seriesOf("plan_info", 1, "b", "B"), seriesOf("plan_in_stock", 0, "a"), seriesOf("plan_in_stock", 0, "b"),
+				seriesOf("plan_price_usd_per_month", 1, "b"), seriesOf("plan_last_sellout_timestamp_seconds", unix(-3*day), "b"), seriesOf("plan_memory_bytes", 3<<29, "b"),
 			},
 		}, []string{
 			"Data: 1d3h1m old, invalid items.",
@@ -259,9 +261,9 @@ func TestSections(t *testing.T) {
 			"epyc | unknown | – | – | – / – | – | – | – | – | unknown",
 		}},
 		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
-			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
-			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
-			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
+			seriesOf("component_state", 1, "fra", "a", "Operational"), seriesOf("component_state", 1, "fra", "b", "Maintenance"), seriesOf("component_state", 1, "fra", "c", "outage"),
+			seriesOf("location_info", 1, "ams", "", "Amsterdam"), seriesOf("location_plans", 2, "ams"), seriesOf("location_plans_in_stock", 0, "ams"),
+			seriesOf("status_info", 1, "Operational"), seriesOf("status_since_timestamp_seconds", unix(-day)),
 		}}, []string{
 			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old. Data of the locations: 2m old.",
@@ -270,13 +272,13 @@ func TestSections(t *testing.T) {
 		}},
 		{"account", "accounts", given{
 			series: []series{
-				one("account_balance_usd", 900, "main"), one("account_cost_usd_per_month", 50, "main"), one("servers", 1, "main", "active"), one("transactions_month_debit_usd", 40, "main", "renewal", "current"), one("transactions_month_debit_usd", 2, "main", "tax", "current"), one("transactions_month_debit_usd", 0, "main", "renewal", "previous"), one("servers", 2, "main", "expired"),
-				one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(midnight).Unix()), "main"),
-				one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "active"),
-				one("server_price_usd_per_month", 50, "main", "s1"), one("server_renews_timestamp_seconds", unix(3*day), "main", "s1"),
-				one("server_status", 1, "main", "s2", "expired"), one("server_renews_timestamp_seconds", unix(3*day), "main", "s2"),
-				one("topup_info", 1, "main", "t1", "Pending", "btc"), one("topup_confirmations_needed", 2, "main", "t1"), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
-				one("topup_info", 1, "main", "t2", "pending", "xmr", "Monero"), one("topup_rate_locked_until_timestamp_seconds", unix(time.Minute), "main", "t2"),
+				seriesOf("account_balance_usd", 900, "main"), seriesOf("account_cost_usd_per_month", 50, "main"), seriesOf("servers", 1, "main", "active"), seriesOf("transactions_month_debit_usd", 40, "main", "renewal", "current"), seriesOf("transactions_month_debit_usd", 2, "main", "tax", "current"), seriesOf("transactions_month_debit_usd", 0, "main", "renewal", "previous"), seriesOf("servers", 2, "main", "expired"),
+				seriesOf("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(midnight).Unix()), "main"),
+				seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "active"),
+				seriesOf("server_price_usd_per_month", 50, "main", "s1"), seriesOf("server_renews_timestamp_seconds", unix(3*day), "main", "s1"),
+				seriesOf("server_status", 1, "main", "s2", "expired"), seriesOf("server_renews_timestamp_seconds", unix(3*day), "main", "s2"),
+				seriesOf("topup_info", 1, "main", "t1", "Pending", "btc"), seriesOf("topup_confirmations_needed", 2, "main", "t1"), seriesOf("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
+				seriesOf("topup_info", 1, "main", "t2", "pending", "xmr", "Monero"), seriesOf("topup_rate_locked_until_timestamp_seconds", unix(time.Minute), "main", "t2"),
 			},
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
@@ -290,8 +292,8 @@ func TestSections(t *testing.T) {
 		{"unknown price and date", "accounts", given{
 			health: []health{withInvalid(state("servers", time.Minute, nil), "price")},
 			series: []series{
-				one("account_cost_usd_per_month", 50, "main"), one("account_funded_until_timestamp_seconds", unix(20*day+midnight), "main"),
-				one("server_info", 1, "main", "s1"), one("server_renews_timestamp_seconds", unix(-3*day), "main", "s1"),
+				seriesOf("account_cost_usd_per_month", 50, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(20*day+midnight), "main"),
+				seriesOf("server_info", 1, "main", "s1"), seriesOf("server_renews_timestamp_seconds", unix(-3*day), "main", "s1"),
 			},
 		}, []string{
 			"Data of the accounts: 1m old. Data of the servers: 1m old, invalid items (main). Data of the transactions: 1m old.",
@@ -313,11 +315,11 @@ func TestSections(t *testing.T) {
 
 // TestCollectors has every state of a collector, on the page without the overview.
 func TestCollectors(t *testing.T) {
-	late := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
-	late.Made, late.Next = time.Time{}, sceneTime
+	older := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
+	older.Made, older.Next = time.Time{}, sceneTime
 	g := given{hidden: true, enabled: []string{"plans", "locations", "os", "status", "account", "topups", "transactions"}, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
-		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, state("transactions", 0, nil),
+		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), older, state("transactions", 0, nil),
 	}}
 	simtest.AssertEqual(t, "collectors", g.section(t, "collectors"), []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",

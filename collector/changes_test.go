@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
@@ -229,114 +230,103 @@ func TestSoldOut(t *testing.T) {
 	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false, false})
 }
 
-// TestServersChanged has billed servers that come, go, or cost another price. A server that is missing
-// from one response only did not go, and one that is canceled goes once.
-func TestServersChanged(t *testing.T) {
-	f := newFetchTest(t, servers())
+// TestAccountChanges has items of an account that come, go or change, in responses of one minute after
+// the other. It compares the events of each response and the metrics of the changes: their names
+// without namespace, and times as minutes.
+func TestAccountChanges(t *testing.T) {
+	type values map[string]float64
+	type response struct {
+		items  []simulator.Object
+		events []string
+		want   values
+	}
 	server := func(id, status string, usd any) simulator.Object {
 		return simulator.Object{"id": id, "status": status, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}}}
 	}
-	one, two := server("srv_1", "active", 10.0), server("srv_2", "active", 20.0)
-	for i, c := range []struct {
-		servers []simulator.Object
-		events  []string
-		want    map[string]float64 // times as numbers of responses
-	}{
-		{[]simulator.Object{one, two}, []string{}, nil},
-		{[]simulator.Object{one}, []string{}, nil},
-		{[]simulator.Object{one, two}, []string{}, nil},
-		{[]simulator.Object{one}, []string{}, nil},
-		{[]simulator.Object{one, {}}, []string{}, nil}, // srv_2 may be the one without id
-		{[]simulator.Object{one}, []string{"server removed: server=srv_2 hostname="}, map[string]float64{"removed": 5}},
-		{[]simulator.Object{one, two}, []string{"server added: server=srv_2 hostname="}, map[string]float64{"removed": 5, "added": 6}},
-		{
-			[]simulator.Object{one, server("srv_2", "Canceled", 20.0)},
-			[]string{"server status changed: server=srv_2 hostname= before=active after=Canceled"},
-			map[string]float64{"removed": 7, "added": 6},
-		},
-		{[]simulator.Object{one}, []string{}, map[string]float64{"removed": 7, "added": 6}},
-		{[]simulator.Object{one}, []string{"server removed: server=srv_2 hostname="}, map[string]float64{"removed": 7, "added": 6}},
-		{[]simulator.Object{one, server("srv_3", "expired", 1.0)}, []string{"server added: server=srv_3 hostname="}, map[string]float64{"removed": 7, "added": 6}},
-		{
-			[]simulator.Object{one, server("srv_3", "active", 1.0)},
-			[]string{"server status changed: server=srv_3 hostname= before=expired after=active"},
-			map[string]float64{"removed": 7, "added": 11},
-		},
-		{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{"server status changed: server=srv_1 hostname= before=active after=suspended"}, map[string]float64{"removed": 7, "added": 11, "price": 12, "before": 10}},
-		{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, map[string]float64{"removed": 13, "added": 11, "price": 12, "before": 10}},
-		{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{}, map[string]float64{"removed": 13, "added": 11, "price": 12, "before": 10}},
-	} {
-		f.account.Servers = c.servers
-		f.response.Received = today.Add(time.Duration(i) * time.Minute)
-		f.mustFetch()
-		want := map[string]float64{}
-		for name, value := range c.want {
-			at := float64(today.Add(time.Duration(value) * time.Minute).Unix())
-			switch name {
-			case "added":
-				want[simtest.Series(serversLastAdded.Name, "account", "main")] = at
-			case "removed":
-				want[simtest.Series(serversLastRemoved.Name, "account", "main")] = at
-			case "price":
-				want[simtest.Series(serverLastPriceChange.Name, "account", "main", "server", "srv_1")] = at
-			default:
-				want[simtest.Series(serverPreviousPrice.Name, "account", "main", "server", "srv_1")] = value
-			}
-		}
-		simtest.AssertEqual(t, fmt.Sprintf("response %d: events", i), eventTexts(f.changes.Events), c.events)
-		simtest.AssertEqual(t, fmt.Sprintf("response %d: metrics", i), exposed(t, f.changes.Metrics), want)
+	first, second := server("srv_1", "active", 10.0), server("srv_2", "active", 20.0)
+	serverValues := func(added, removed float64, others values) values {
+		v := values{"servers_last_added_timestamp_seconds": added, "servers_last_removed_timestamp_seconds": removed}
+		maps.Copy(v, others)
+		return v
 	}
-}
-
-// TestTopupFailed has top-ups that become failed, and one that was before.
-func TestTopupFailed(t *testing.T) {
-	f := newFetchTest(t, topups())
-	f.account.Topups = []simulator.Object{oneTopup("new", "pending"), oneTopup("old", "failed"), oneTopup("paid", "paid")}
-	for i, c := range []struct {
-		status string
-		failed float64 // number of the response; negative for never
-	}{{"pending", -1}, {"confirming", -1}, {"Failed", 2}, {"Failed", 2}, {"paid", 2}, {"failed", 5}} {
-		f.account.Topups[0]["status"] = c.status
-		f.response.Received = today.Add(time.Duration(i) * time.Minute)
-		f.mustFetch()
-		want := map[string]float64{}
-		if c.failed >= 0 {
-			want[simtest.Series(topupsLastFailed.Name, "account", "main")] = float64(today.Add(time.Duration(c.failed) * time.Minute).Unix())
-		}
-		simtest.AssertEqual(t, fmt.Sprintf("response %d", i), exposed(t, f.changes.Metrics), want)
+	raised := values{"server_last_price_change_timestamp_seconds": 12, "server_previous_price_usd_per_month": 10}
+	topup := func(status string) []simulator.Object {
+		return []simulator.Object{oneTopup("new", status), oneTopup("old", "failed"), oneTopup("paid", "paid")}
 	}
-}
-
-// TestSSHKeysChanged has keys that come, go or change. One whose fingerprint or type is not
-// understood did not change.
-func TestSSHKeysChanged(t *testing.T) {
-	f := newFetchTest(t, sshKeys())
+	topupChanged := func(before, after string) []string {
+		return []string{"top-up status changed: topup=new usd=10 before=" + before + " after=" + after}
+	}
+	failed := func(minute float64) values { return values{"topups_last_failed_timestamp_seconds": minute} }
 	key := func(id string, fingerprint any) simulator.Object {
 		return simulator.Object{"id": id, "name": "laptop", "type": "ssh-ed25519", "fingerprint": fingerprint}
 	}
-	for i, c := range []struct {
-		keys    []simulator.Object
-		events  []string
-		changed float64 // number of the response; negative for never
+	keysChanged := func(minute float64) values { return values{"ssh_keys_changed_timestamp_seconds": minute} }
+	for _, c := range []struct {
+		resource  Resource
+		set       func(*simulator.Account, []simulator.Object)
+		responses []response
 	}{
-		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
-		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
-		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
-		{[]simulator.Object{{"id": "k1", "name": "laptop", "type": 7, "fingerprint": "a"}}, []string{}, -1},
-		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
-		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, 5},
-		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{}, 5},
-		{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key added: ssh_key=k1 name=laptop"}, 7},
-		{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, 8},
+		// A server that is missing from one response only did not go, and one that is canceled goes once.
+		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+			{[]simulator.Object{first, second}, nil, nil},
+			{[]simulator.Object{first}, nil, nil},
+			{[]simulator.Object{first, second}, nil, nil},
+			{[]simulator.Object{first}, nil, nil},
+			{[]simulator.Object{first, {}}, nil, nil}, // srv_2 may be the one without id
+			{[]simulator.Object{first}, []string{"server removed: server=srv_2 hostname="}, values{"servers_last_removed_timestamp_seconds": 5}},
+			{[]simulator.Object{first, second}, []string{"server added: server=srv_2 hostname="}, serverValues(6, 5, nil)},
+			{[]simulator.Object{first, server("srv_2", "Canceled", 20.0)}, []string{"server status changed: server=srv_2 hostname= before=active after=Canceled"}, serverValues(6, 7, nil)},
+			{[]simulator.Object{first}, nil, serverValues(6, 7, nil)},
+			{[]simulator.Object{first}, []string{"server removed: server=srv_2 hostname="}, serverValues(6, 7, nil)},
+			{[]simulator.Object{first, server("srv_3", "expired", 1.0)}, []string{"server added: server=srv_3 hostname="}, serverValues(6, 7, nil)},
+			{[]simulator.Object{first, server("srv_3", "active", 1.0)}, []string{"server status changed: server=srv_3 hostname= before=expired after=active"}, serverValues(11, 7, nil)},
+			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{"server status changed: server=srv_1 hostname= before=active after=suspended"}, serverValues(11, 7, raised)},
+			{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, serverValues(11, 13, raised)},
+			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
+		}},
+		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+			{topup("pending"), nil, nil},
+			{topup("confirming"), topupChanged("pending", "confirming"), nil},
+			{topup("Failed"), topupChanged("confirming", "Failed"), failed(2)},
+			{topup("Failed"), nil, failed(2)},
+			{topup("paid"), topupChanged("Failed", "paid"), failed(2)},
+			{topup("failed"), topupChanged("paid", "failed"), failed(5)},
+		}},
+		// A key whose fingerprint or type is not understood did not change.
+		{sshKeys(), func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
+			{[]simulator.Object{key("k1", nil)}, nil, nil},
+			{[]simulator.Object{key("k1", "a")}, nil, nil},
+			{[]simulator.Object{key("k1", nil)}, nil, nil},
+			{[]simulator.Object{{"id": "k1", "name": "laptop", "type": 7, "fingerprint": "a"}}, nil, nil},
+			{[]simulator.Object{key("k1", "a")}, nil, nil},
+			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, keysChanged(5)},
+			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, keysChanged(5)},
+			{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key added: ssh_key=k1 name=laptop"}, keysChanged(7)},
+			{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, keysChanged(8)},
+		}},
 	} {
-		f.account.SSHKeys = c.keys
-		f.response = rentalapi.Response{Received: today.Add(time.Duration(i) * time.Second)}
-		f.mustFetch()
-		changed, found := exposed(t, f.changes.Metrics)[simtest.Series(sshKeysChanged.Name, "account", "main")]
-		if !found {
-			changed = float64(today.Unix()) - 1
+		f := newFetchTest(t, c.resource)
+		for i, r := range c.responses {
+			what := fmt.Sprintf("%s: response %d", c.resource.Name, i)
+			c.set(f.account, r.items)
+			f.response.Received = today.Add(time.Duration(i) * time.Minute)
+			f.mustFetch()
+			simtest.AssertEqual(t, what+": events", eventTexts(f.changes.Events), append([]string{}, r.events...))
+			got := values{}
+			for series, value := range exposed(t, f.changes.Metrics) {
+				name, labels, _ := strings.Cut(strings.TrimPrefix(series, metric.Namespace), "{")
+				if strings.HasSuffix(name, "_timestamp_seconds") {
+					value = (value - float64(today.Unix())) / 60
+				}
+				got[name] = value
+				if labels != `account="main"}` && labels != `account="main",server="srv_1"}` {
+					t.Errorf("%s: got labels of %s", what, series)
+				}
+			}
+			want := values{}
+			maps.Copy(want, r.want)
+			simtest.AssertEqual(t, what+": metrics", got, want)
 		}
-		simtest.AssertEqual(t, fmt.Sprint("response ", i), []any{eventTexts(f.changes.Events), changed - float64(today.Unix())}, []any{c.events, c.changed})
 	}
 }
 

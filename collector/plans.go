@@ -117,24 +117,33 @@ func plans() Resource {
 }
 
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
-	inStock, known := 0, true
 	for _, p := range page.Items {
 		p.errs = page.Errors[p.ID]
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
+	}
+	b.Add(catalogPlans, float64(page.Count))
+	inStock := addInStock(b, catalogInStock, page.Items)
+	s.checkMeta("in_stock", page.Meta.InStock, inStock)
+	metric.AddOptional(b, catalogGenerated, page.Meta.GeneratedAt)
+	s.setStamp(page.Response, page.Meta.GeneratedAt, maxPlausibleAge)
+	s.Data.Plans = &page
+}
+
+// addInStock adds the number of plans in stock, unless the stock of one of them is unknown, and returns
+// the number of those that are known to be in stock.
+func addInStock(b *metric.Builder, d *metric.Definition, plans []*plan, labels ...string) (inStock int) {
+	known := true
+	for _, p := range plans {
 		known = known && p.Availability.InStock != nil
 		if p.inStock() {
 			inStock++
 		}
 	}
-	b.Add(catalogPlans, float64(page.Count))
 	if known {
-		b.Add(catalogInStock, float64(inStock))
+		b.Add(d, float64(inStock), labels...)
 	}
-	s.checkMeta("in_stock", page.Meta.InStock, inStock)
-	metric.AddOptional(b, catalogGenerated, page.Meta.GeneratedAt)
-	s.setStamp(page.Response, page.Meta.GeneratedAt, maxPlausibleAge)
-	s.Data.Plans = &page
+	return inStock
 }
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }

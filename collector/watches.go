@@ -78,18 +78,11 @@ func WatchMetrics(watches []Watched) []*metric.Sample {
 		if !w.changes.known {
 			continue
 		}
-		inStock, known := 0, true
 		for _, p := range w.matching {
-			known = known && p.Availability.InStock != nil
-			if p.inStock() {
-				inStock++
-			}
 			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 		}
 		b.Add(watchPlans, float64(len(w.matching)), w.Name)
-		if known {
-			b.Add(watchPlansInStock, float64(inStock), w.Name)
-		}
+		addInStock(b, watchPlansInStock, w.matching, w.Name)
 		w.changes.addMetrics(b, watchChanges)
 	}
 	return b.Metrics()

@@ -84,23 +84,19 @@ func (p *Publisher) Run(ctx context.Context) {
 	for {
 		began := time.Now()
 		p.Publish()
+		work := time.Since(began)
+		rest := min(restFactor*work, maxRest)
+		for _, g := range *p.published.Load() {
+			if !g.expires.IsZero() {
+				rest = min(rest, max(g.expires.Sub(time.Now().Round(0)), work))
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(p.rest(time.Since(began))):
+		case <-time.After(max(rest, publishInterval)):
 		}
 	}
-}
-
-// rest returns the time until the next publication, after one that took some time.
-func (p *Publisher) rest(work time.Duration) time.Duration {
-	now, rest := time.Now().Round(0), min(restFactor*work, maxRest)
-	for _, g := range *p.published.Load() {
-		if !g.expires.IsZero() {
-			rest = min(rest, max(g.expires.Sub(now), work))
-		}
-	}
-	return max(rest, publishInterval)
 }
 
 // Publish publishes the groups that changed or expired, all as they are at one moment. When it

@@ -84,7 +84,7 @@ type item struct {
 // record is an item of an earlier response.
 type record struct {
 	item
-	since, listed time.Time // when it was first, and last, in a response
+	since, listed time.Time // times of the first and the last response with it
 	missing       int       // complete responses in a row that lacked it
 	isGone        bool
 	isLost        bool // whether it was not listed since its data expired, and so is not removed
@@ -136,7 +136,7 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 	next := Changes{known: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
 	maps.Copy(next.last, c.last)
 	for _, i := range items {
-		if _, twice := next.records[i.id]; twice { // it moved on between the requests for two pages
+		if _, twice := next.records[i.id]; twice { // an item that moved between the requests for two pages
 			continue
 		}
 		r, known := c.records[i.id]

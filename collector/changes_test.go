@@ -52,7 +52,7 @@ type moment struct {
 // TestChanges has responses with plans. It compares the events of each, and after the last one
 // the metrics of plan a, with times as minutes.
 func TestChanges(t *testing.T) {
-	type values map[string]float64 // without counters of 0
+	type values map[string]float64 // counters of 0 are left out
 	all := catalog{inStock("a"), inStock("b")}
 	without := all[1:]
 	noID := simulator.Object{"id": 5}
@@ -343,8 +343,7 @@ func eventTexts(events []Event) []string {
 	return texts
 }
 
-// TestEvents tells the simulated provider what happens between two responses: there are events after
-// that only.
+// TestEvents changes the simulated provider between two responses: only the second one has events.
 func TestEvents(t *testing.T) {
 	const plan = "plan=xeon-e-2236 name=Xeon E-2236"
 	for _, c := range []struct {

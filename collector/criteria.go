@@ -63,7 +63,7 @@ func (w Watch) matches(p *plan, locations LocationData) (meets, mayMeet bool) {
 func (w Watch) matchesCandidate(c candidate) (meets, mayMeet bool) {
 	meets, mayMeet = true, true
 	for _, criterion := range []struct {
-		isMet   bool   // also if the watch does not have it; not if the value is not known
+		isMet   bool   // true if the watch does not have the criterion, false if the value is not known
 		field   string // path of the plan's field
 		unknown bool   // whether the value of the location is not known
 	}{

@@ -92,7 +92,7 @@ func TestFundingOfFleets(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		today := day(t, []string{"2026-01-31", "2026-02-28", "2028-02-29", "2027-02-27", "2026-12-31", "2026-04-30"}[rng.IntN(6)])
-		renewals, due := map[time.Time]micros{}, map[time.Time]int{} // in cents
+		renewals, due := map[time.Time]micros{}, map[time.Time]int{} // due is in cents
 		horizon := today.AddDate(HorizonYears, 0, 0)
 		for range rng.IntN(6) {
 			next, cents := today.AddDate(0, 0, rng.IntN(120)-50), rng.IntN(20_000)

@@ -26,11 +26,11 @@ import (
 type fetchTest struct {
 	*simulator.Simulator
 	t            testing.TB
-	account, lab *simulator.Account // of the tokens MainToken and LabToken; tests may change them between two requests
+	account, lab *simulator.Account // accounts of the tokens MainToken and LabToken; tests may change them between two requests
 	token        string
 	response     rentalapi.Response
-	body         func(query url.Values) []byte // if not nil, instead of the provider's
-	before       func(query url.Values) error  // if not nil, called before each request, which fails with its error
+	body         func(query url.Values) []byte // replaces the provider's body if it is not nil
+	before       func(query url.Values) error  // called before each request, which fails with its error; may be nil
 	requests     []string                      // status and page of each in the last fetch
 	fetcher      Fetcher
 	changes      Changes // up to the last fetch

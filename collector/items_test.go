@@ -200,7 +200,7 @@ func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, 
 		target = target[key].(map[string]any)
 	}
 	delete(target, path[len(path)-1])
-	isName := path[0] == "locations" && len(path)%2 == 0 // which is no field
+	isName := path[0] == "locations" && len(path)%2 == 0 // a name is no field
 	if isName || slices.Contains(newFields(), field) {
 		want = 0
 	}

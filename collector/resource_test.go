@@ -21,7 +21,7 @@ func TestAge(t *testing.T) {
 	for name, c := range map[string]struct {
 		response rentalapi.Response
 		stamp    *timestamp
-		age, by  time.Duration // before it was received
+		age, by  time.Duration // durations before it was received
 	}{
 		"Age":                     {rentalapi.Response{Age: ptr(17 * time.Second)}, nil, 17 * time.Second, 17 * time.Second},
 		"Age and stamp":           {rentalapi.Response{Age: ptr(time.Duration(0)), Date: date}, stampOf(date.Add(-time.Minute)), 0, 0},

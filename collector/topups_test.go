@@ -92,7 +92,7 @@ func TestTopups(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newTopupTest(t, c.list)
 			f.before = func(query url.Values) error {
-				limits := map[string]string{"expired": "1", "failed": "1", "canceled": "1"} // only their number is exported
+				limits := map[string]string{"expired": "1", "failed": "1", "canceled": "1"} // only the number of these is exported
 				simtest.AssertEqual(t, "limit", query.Get("limit"), cmp.Or(limits[query.Get("status")], "100"))
 				return nil
 			}
@@ -204,7 +204,7 @@ func TestSettlement(t *testing.T) {
 		o["paid_at"], o["created_at"] = paid.Format(time.RFC3339), paid.Add(-time.Duration(i)*time.Minute).Format(time.RFC3339)
 		h.account.Topups = append(h.account.Topups, o)
 	}
-	h.account.Topups[24]["coin"] = "" // which is not known
+	h.account.Topups[24]["coin"] = "" // an unknown coin
 	failed := oneTopup("failed", "failed")
 	failed["paid_at"] = today.Add(time.Hour).Format(time.RFC3339)
 	h.account.Topups = append(h.account.Topups, failed)

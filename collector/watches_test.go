@@ -72,11 +72,11 @@ func TestWatchMatches(t *testing.T) {
 	}
 }
 
-// step is what a watch sees, and its hits after that; negative without series.
+// step is the data of a watch, and the hits after it; negative without series.
 type step struct {
 	plans     catalog
 	hits      float64
-	wait      time.Duration // before it; a minute by default
+	wait      time.Duration // time since the step before; a minute by default
 	locations *LocationData // nil: fra is in Europe, nyc in North America
 	unknown   string        // data that has expired
 }

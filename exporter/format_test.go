@@ -17,7 +17,7 @@ import (
 // it. One account waits, for the metric that exposes it.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{}) // which tells its limits
+	a := simtest.Start(t, simulator.Options{}) // this provider sends its limits
 	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	page := p.Scrape()
@@ -42,7 +42,7 @@ func TestFormats(t *testing.T) {
 	duration := p.Get("/metrics", "Accept", protobuf).Exposition(t).Families["server_rental_exporter_api_request_duration_seconds"]
 	simtest.AssertEqual(t, "classic and native histogram", []bool{duration.Classic, duration.Native}, []bool{true, true})
 
-	const python = "/usr/bin/python3" // that of the system, which Debian's package python3-prometheus-client is for
+	const python = "/usr/bin/python3" // Debian's package python3-prometheus-client is for this one
 	if err := exec.Command(python, "-c", "import prometheus_client.openmetrics.parser").Run(); err != nil && os.Getenv("CI") != "true" {
 		t.Skipf("python3-prometheus-client: %v", err)
 	}

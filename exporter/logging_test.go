@@ -67,7 +67,7 @@ func TestEndsWithStuckLog(t *testing.T) {
 	go func() {
 		status <- Main(ctx, Environment{Args: []string{"--demo", "--web.listen-address=127.0.0.1:0"}, LookupEnv: unset, Stdout: &strings.Builder{}, Stderr: w})
 	}()
-	time.AfterFunc(3*time.Second, stop) // while collectors have events to log
+	time.AfterFunc(3*time.Second, stop) // collectors log events at that time
 	select {
 	case got := <-status:
 		simtest.AssertEqual(t, "exit status", got, 0)

@@ -58,7 +58,7 @@ func (e *exporter) reload(ctx context.Context) error {
 // files went. Everything else stays as it is.
 func (e *exporter) lookForAccounts(ctx context.Context) {
 	if e.demo != nil {
-		return // it has its own accounts
+		return // the demo has its own accounts
 	}
 	e.reloading.Lock()
 	defer e.reloading.Unlock()

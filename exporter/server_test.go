@@ -23,11 +23,11 @@ func TestHealthcheck(t *testing.T) {
 	simtest.WriteCertificate(t, dir)
 	for name, tc := range map[string]struct {
 		config string
-		status int // of a scrape
+		status int // status of a scrape
 	}{
 		"password":           {"basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n", 401},
 		"rate limit":         {"rate_limit: {interval: 1h, burst: 0}\n", 429},
-		"client certificate": {tlsServer, 400}, // it is without TLS
+		"client certificate": {tlsServer, 400}, // the scrape uses no TLS
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

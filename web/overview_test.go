@@ -24,7 +24,7 @@ import (
 
 // scene is a provider and accounts, as the overview shows them after one fetch.
 type scene struct {
-	names   []string // of the accounts with the tokens of lab and main; by default these
+	names   []string // names of the accounts with the tokens of lab and main; by default lab and main
 	change  func(*simulator.World)
 	faults  []simtest.Fault
 	watches []collector.Watch

@@ -162,7 +162,7 @@ func TestDiscovery(t *testing.T) {
 
 // TestDiscoveryAddresses asserts that only addresses that lead to the server are targets.
 func TestDiscoveryAddresses(t *testing.T) {
-	for address, want := range map[string][]string{ // without and with a port
+	for address, want := range map[string][]string{ // targets without and with a port
 		"192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "::ffff:192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "2001:db8::1": {"[2001:db8::1]", "[2001:db8::1]:9100"},
 		"": {"", ""}, "nowhere/metrics": {"", ""}, "192.0.2.2:80": {"", ""}, "127.0.0.53": {"", ""}, "::1": {"", ""}, "::ffff:127.0.0.1": {"", ""}, "0.0.0.0": {"", ""},
 		"::": {"", ""}, "169.254.169.254": {"", ""}, "fe80::1": {"", ""}, "2001:db8::1%eth0": {"", ""}, "224.0.0.1": {"", ""}, "ff02::1": {"", ""},

@@ -78,7 +78,7 @@ type harness struct {
 	*Handler
 	promhttp http.Handler
 	groups   []*testGroup
-	errors   []string // of OnError
+	errors   []string // errors that OnError got
 }
 
 // newHarness returns a harness with three groups that are not published yet.
@@ -192,7 +192,7 @@ func TestSameAsPromhttp(t *testing.T) {
 // TestSelections compares whole and selected responses of large families.
 func TestSelections(t *testing.T) {
 	h := newHarness(9_000)
-	h.scrape("gzip") // of nothing; from now on, this variant is encoded in advance
+	h.scrape("gzip") // nothing is published yet; this variant is encoded in advance from now on
 	h.Publisher.Publish()
 	for _, accept := range []string{"none", "Prometheus 2.42", "2.42 with natives"} {
 		for _, query := range []string{
@@ -220,7 +220,7 @@ func TestPublishChangedGroups(t *testing.T) {
 		h := newHarness(6)
 		h.run(t)
 		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
-		time.Sleep(publishInterval / 2) // between two publications
+		time.Sleep(publishInterval / 2) // half of the time between two publications
 		h.groups[1].set(2, 7)
 		for range 5 {
 			h.groups[1].Changed()

@@ -107,11 +107,9 @@ func topups() Resource {
 }
 
 // getTopups gets the newest page. If that is not the whole history, it gets each documented state by
-// itself: meta.total counts its top-ups, and only the open ones are read. So the number of requests
-// does not depend on the length of the history.
-//
-// A top-up that moves on between two of these requests is in both states until the next fetch. As the
-// states are requested in their order, it is in none only if it moves back.
+// itself: meta.total counts its top-ups, and only the open ones are read. A top-up that moves on
+// meanwhile is in two states until the next fetch. As the states are requested in their order, it is
+// in none only if it moves back.
 func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 	newest, err := getPage[topup](ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries}, 1)
 	if err != nil {

@@ -41,10 +41,9 @@ type Watched struct {
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
 
 // Step matches the watch with the present data, and counts a hit for each plan in stock that began to
-// match. It must be called whenever the plans or locations change or expire.
-//
-// It counts nothing if the data, or the stock of the plan, was not known just before. A value that is
-// not understood neither begins nor ends a match.
+// match; none if the data, or the stock of the plan, was not known just before. A value that is not
+// understood neither begins nor ends a match. Step must be called whenever plans or locations change or
+// expire.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
 	w.matching, w.Events = nil, nil

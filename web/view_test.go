@@ -28,7 +28,7 @@ func seriesOf(name string, value float64, labels ...string) series {
 	return series{name, value, labels}
 }
 
-// given is what a view is made of. Its account is main.
+// given holds the data of a view. Its account is main.
 type given struct {
 	series   []series
 	health   []health // instead of fresh ones
@@ -75,7 +75,7 @@ func (g given) view() *view {
 	return newView(source, o, sceneTime)
 }
 
-// state is that of a collector, given how long ago it last succeeded, or 0 if never.
+// state returns the state of a collector that last succeeded some time ago, or never if that is 0.
 func state(name string, ago time.Duration, err error) health {
 	h := health{Collector: name, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: collector.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}
 	if ago > 0 {

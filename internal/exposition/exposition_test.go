@@ -27,7 +27,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// acceptHeaders are those that scrapers send.
+// acceptHeaders returns headers of scrapers by their names.
 func acceptHeaders() map[string]string {
 	return map[string]string{
 		"none":              "",

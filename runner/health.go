@@ -37,7 +37,7 @@ type Health struct {
 	Incomplete  bool          // whether the newest response that could be read was incomplete
 
 	Taken   time.Time         // when the data that is shown was fetched; zero if there has been none
-	Made    time.Time         // when the provider made it; zero if none is shown
+	MadeAt  time.Time         // when the provider made it; zero if none is shown
 	SoldOut bool              // whether an item is sold out, or came in stock within the hour before
 	Invalid rentalapi.Invalid // invalid items of the response that was shown last
 }
@@ -61,7 +61,7 @@ func (r *Runner) Health() []Health {
 	for _, j := range r.jobs() {
 		h := j.health
 		if !j.shown() {
-			h.Made = time.Time{}
+			h.MadeAt = time.Time{}
 		}
 		all = append(all, h)
 	}
@@ -79,8 +79,8 @@ func (h Health) AddMetrics(b *metric.Builder) {
 		b.Add(collectorLast, float64(h.LastSuccess.UnixMilli())/1000, h.Collector, h.Account)
 		b.Add(collectorInvalid, float64(h.Invalid.Items), h.Collector, h.Account)
 	}
-	if !h.Made.IsZero() {
-		b.Add(collectorData, float64(h.Made.UnixMilli())/1000, h.Collector, h.Account)
+	if !h.MadeAt.IsZero() {
+		b.Add(collectorData, float64(h.MadeAt.UnixMilli())/1000, h.Collector, h.Account)
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires 
 	r.mu.Unlock()
 	for _, h := range r.Health() {
 		h.AddMetrics(b)
-		if !h.Made.IsZero() {
+		if !h.MadeAt.IsZero() {
 			expires = metric.Earlier(expires, h.expires())
 		}
 	}

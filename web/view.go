@@ -67,11 +67,11 @@ func (v *view) newRow(h health) *collectorRow {
 		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, errorText(err))
 	}
 	switch {
-	case h.Err != nil && h.Made.IsZero():
+	case h.Err != nil && h.MadeAt.IsZero():
 		r.words = words{"failing, no data", "bad"}
 	case h.Err != nil:
 		r.words = words{"failing, last data shown", "warn"}
-	case h.Made.IsZero():
+	case h.MadeAt.IsZero():
 		r.words = words{"fetching", "wait"}
 	case h.Invalid.Items > 0:
 		r.words = words{"invalid items", "warn"}
@@ -90,8 +90,8 @@ func (v *view) Data(name string) string {
 	var parts []string
 	oldest := time.Duration(-1)
 	for _, c := range v.rows[name] {
-		if !c.Made.IsZero() {
-			oldest = max(oldest, v.Now.Sub(c.Made), 0)
+		if !c.MadeAt.IsZero() {
+			oldest = max(oldest, v.Now.Sub(c.MadeAt), 0)
 		}
 		switch {
 		case c.Class == "good":
@@ -109,7 +109,7 @@ func (v *view) Data(name string) string {
 
 // Empty returns the text for an empty list of a collector: unknown if an item may be missing.
 func (v *view) Empty(name string) string {
-	incomplete := func(c *collectorRow) bool { return c.Made.IsZero() || c.Invalid.Items > 0 }
+	incomplete := func(c *collectorRow) bool { return c.MadeAt.IsZero() || c.Invalid.Items > 0 }
 	if len(v.rows[name]) == 0 || slices.ContainsFunc(v.rows[name], incomplete) {
 		return "unknown"
 	}

@@ -82,7 +82,7 @@ func state(name string, ago time.Duration, err error) health {
 		h.LastSuccess = sceneTime.Add(-ago)
 	}
 	if ago < h.MaxAge {
-		h.Made = h.LastSuccess
+		h.MadeAt = h.LastSuccess
 	}
 	return h
 }
@@ -92,7 +92,7 @@ func unix(d time.Duration) float64 { return float64(sceneTime.Add(d).Unix()) }
 
 // withAge is a collector whose last response was old.
 func withAge(h health, age time.Duration) health {
-	h.Made = h.Made.Add(-age)
+	h.MadeAt = h.MadeAt.Add(-age)
 	return h
 }
 
@@ -316,7 +316,7 @@ func TestSections(t *testing.T) {
 // TestCollectors has every state of a collector, on the page without the overview.
 func TestCollectors(t *testing.T) {
 	older := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
-	older.Made, older.Next = time.Time{}, sceneTime
+	older.MadeAt, older.Next = time.Time{}, sceneTime
 	g := given{hidden: true, enabled: []string{"plans", "locations", "os", "status", "account", "topups", "transactions"}, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
 		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), older, state("transactions", 0, nil),

@@ -27,7 +27,7 @@ func due(days string) string { return perAccount("account_renewals_due_usd", `da
 // ofAccounts adds to sums over a metric how many of the chosen accounts are known.
 func ofAccounts(name string, sums ...query) []query {
 	all := "count(count by (account) (" + own("exporter_collector_interval_seconds", account) + "))"
-	return append(sums, now("known", "accounts known", "count("+perAccount(name)+") or 0 * "+all), now("of", "of", all))
+	return append(sums, now("known", "known", "count("+perAccount(name)+") or 0 * "+all), now("of", "of accounts", all))
 }
 
 // counted are overrides, with those of the numbers of accounts.
@@ -79,7 +79,7 @@ func renewals() dashboard.Panel {
 		"The next renewal of each server of the chosen accounts, by date, with its price, excluding VAT.",
 		when("renews", "Renews", 105, perServer("server_renews_timestamp_seconds", ""), date).ascending(),
 		money("price", "Per month", perServer("server_price_usd_per_month", "")),
-		flexible("hostname", "Host name", 150).from(perServer("server_info", ", hostname, plan, location")),
+		flexible("hostname", "Host name", 200).from(perServer("server_info", ", hostname, plan, location")),
 		planColumn("accounts"), locationColumn("accounts", "status"), serverStatus(), accountColumn("accounts"),
 	)
 }
@@ -101,10 +101,10 @@ func flows() []dashboard.Panel {
 		panel{id: 106, title: "Balance", w: 8, h: 10, unit: usd, decimals: new(2.0), alerts: "BalanceNegative BalanceLow"}.chart(
 			"The balances of the chosen accounts. Of more than ten, only the ten lowest at each time.",
 			course("A", "{{account}}", "bottomk(10, "+perAccount("account_balance_usd")+")")),
-		panel{id: 501, title: "Money in and out", w: 9, h: 10, unit: usd, decimals: new(2.0), bars: true, interval: "2m", points: 30, noValue: "No money in or out is known"}.chart(
+		panel{id: 501, title: "Money in and out", w: 8, h: 10, unit: usd, decimals: new(2.0), bars: true, interval: "2m", points: 30, noValue: "No money in or out is known"}.chart(
 			"Credits, and debits below zero, of the chosen accounts by type of transaction, in the interval that begins at the left edge of each bar.",
 			course("in", "in: {{type}}", added("transactions_credit_usd")), course("out", "out: {{type}}", "-("+added("transactions_debit_usd")+")")),
-		panel{id: 502, title: "Money out by month", w: 7, h: 10, sort: "This month", descending: true, noValue: "No money out is known"}.table(
+		panel{id: 502, title: "Money out by month", w: 8, h: 10, sort: "This month", descending: true, noValue: "No money out is known"}.table(
 			"Debits by type of transaction in this calendar month and in the one before (UTC), of the chosen accounts whose whole history is known.",
 			flexible("type", "Type", 70), money("current", "This month", out("current")), money("previous", "Last month", out("previous"))),
 	}
@@ -138,13 +138,13 @@ func servers() []dashboard.Panel {
 		panel{id: 304, title: "Servers", w: 24, h: 11, sort: "Host name", noValue: "No server is known", alerts: "ServerSuspended ServerPriceChanged"}.table(
 			"Every server of the chosen accounts, and its price before the exporter last saw it change. Prices exclude VAT. The metrics contain no addresses.",
 			serverStatus(),
-			flexible("hostname", "Host name", 130).from(perServer("server_info", ", hostname, plan, location, os")),
+			flexible("hostname", "Host name", 200).from(perServer("server_info", ", hostname, plan, location, os")),
 			planColumn("accounts"),
 			money("price", "Per month", perServer("server_price_usd_per_month", "")),
 			money("before", "Before", perServer("server_previous_price_usd_per_month", "")),
 			agoColumn("changed", "Changed", perServer("server_last_price_change_timestamp_seconds", "")),
 			locationColumn("accounts", "status"), accountColumn("accounts"),
-			flexible("os", "System", 90), flexible("server", "Id", 75),
+			flexible("os", "System", 110), flexible("server", "Id", 160),
 		),
 	}
 }

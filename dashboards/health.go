@@ -23,7 +23,7 @@ func health(board string) []dashboard.Panel {
 		links = append(links, panelLink(linkTo(board, "status", "Exporter health", "")))
 	}
 	return []dashboard.Panel{
-		panel{id: 901, title: "Exporters", w: 6, h: 3, background: true, mappings: yesNo("Up", good, "Down", bad), noValue: "None scraped", links: links, alerts: "ExporterDown ExporterTargetDown"}.number(
+		panel{id: 901, title: "Exporters", w: 6, h: 3, lines: true, background: true, mappings: yesNo("Up", good, "Down", bad), noValue: "None scraped", links: links, alerts: "ExporterDown ExporterTargetDown"}.number(
 			"Whether Prometheus can scrape each exporter of the last 7 days. While none is up, the panels of the present are empty.",
 			now("A", "{{instance}}", by("instance", "up and on (job, instance) "+over("last", "exporter_build_info", "7d")))),
 		panel{id: 902, title: "Collectors", w: 6, h: 3, background: true, unit: "suffix: failing", steps: noneIsGood, mappings: []mapping{value("0", "Working", good)}, links: links, alerts: "CollectorFailing"}.number(
@@ -43,7 +43,7 @@ func outages(enabled bool) annotation {
 	return marks("Outages", bad, reported(failed), "{{component}} in {{location}}", "The component was not operational: {{state}}.", enabled)
 }
 
-// news marks the changes that alerts tell.
+// news marks when alerts about changes began to fire.
 func news(matcher string) annotation {
-	return marks("News", plain, `ALERTS{alertname=~"ServerRental.*", alertstate="firing", kind="news", `+matcher+"}", "{{alertname}}", "{{watch}} {{plan}} {{location}} {{account}} {{server}}", true)
+	return marks("News", plain, `ALERTS{alertname=~"ServerRental.*", alertstate="firing", kind="news", `+matcher+"} unless ALERTS offset $__interval", "{{alertname}}", "{{watch}} {{plan}} {{location}} {{account}} {{server}}", true)
 }

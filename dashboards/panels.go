@@ -150,7 +150,7 @@ type panel struct {
 	links              []dashboard.DashboardLink
 	overrides          []override
 
-	names, lines, background bool   // of numbers: names are shown, each on a line of its own; the background has the colour
+	names, lines, background bool   // of numbers: the name of a single one is shown; each has a line of its own; the background has the colour
 	field                    string // of numbers: a label to show instead of the value
 
 	bars     bool // of charts: instead of lines
@@ -205,7 +205,7 @@ func (p panel) number(description string, queries ...query) dashboard.Panel {
 	if p.background {
 		o.ColorMode = "background"
 	}
-	if p.names || p.lines {
+	if p.names {
 		o.TextMode = "value_and_name"
 	}
 	if p.lines {

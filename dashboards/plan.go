@@ -33,16 +33,16 @@ func planTiles() []dashboard.Panel {
 		shares = append(shares, now("d"+days, days+" d", recorded("in_stock:avg"+days+"d")))
 	}
 	return []dashboard.Panel{
-		panel{id: 101, title: "Stock", w: 6, h: 4, mappings: stockTexts, background: true, alerts: "PlanBackInStock PlanSoldOut"}.number(
+		panel{id: 101, title: "Stock", w: 4, h: 4, mappings: stockTexts, background: true, alerts: "PlanBackInStock PlanSoldOut"}.number(
 			help("plan_in_stock"),
 			now("A", "stock", gauge("plan", "plan_in_stock", thisPlan))),
-		panel{id: 102, title: "Price, " + inCurrency, w: 6, h: 4, decimals: new(2.0), alerts: "PlanPriceChanged"}.number(
+		panel{id: 102, title: "Price, " + inCurrency, w: 4, h: 4, decimals: new(2.0), alerts: "PlanPriceChanged"}.number(
 			help("plan_price_usd_per_month"),
 			now("A", "price", by("plan", prices("plan_price_", thisPlan)))),
-		panel{id: 106, title: "Share of time in stock", w: 6, h: 4, unit: percent, decimals: new(0.0), names: true, steps: rising(muted), noValue: noValue}.number(
+		panel{id: 106, title: "Share of time in stock", w: 8, h: 4, unit: percent, decimals: new(0.0), names: true, steps: rising(muted), noValue: noValue}.number(
 			"Which part of the last 1, 7, 30 and 90 days the plan was in stock. Needs the recording rules in alerts/stock.rules.yml.",
 			shares...),
-		panel{id: 103, title: "Restocks of 30 days", w: 6, h: 4, names: true, unit: hours, decimals: new(1.0), steps: rising(muted), noValue: noValue, overrides: []override{ofQuery("restocks", set("unit", "none"), set("decimals", 0))}}.number(
+		panel{id: 103, title: "Restocks of 30 days", w: 8, h: 4, names: true, unit: hours, decimals: new(1.0), steps: rising(muted), noValue: noValue, overrides: []override{ofQuery("restocks", set("unit", "none"), set("decimals", 0))}}.number(
 			"How many times the plan came back in stock within 30 days, how long it stays in stock and how long it is then sold out, on average. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",
 			now("restocks", "restocks", "floor(("+by("plan", "changes("+max+"[30d])")+" + "+by("plan", max)+") / 2)"),
 			now("stays", "stays", recorded("stay_seconds:avg30d")+" / 3600"),

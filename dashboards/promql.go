@@ -18,6 +18,7 @@ const (
 	accountOrPublic = `account=~"$account|"`
 
 	// States of components as the provider reports them.
+	operational   = `state=~"(?i)operational"`
 	inMaintenance = `state=~"(?i).*maintenance.*"`
 	failed        = `state!~"(?i)operational|.*maintenance.*"`
 )

@@ -23,26 +23,26 @@ func alertList() dashboard.Panel {
 		"Warnings and critical alerts of this project that fire, since when, and what they are about: only what one of them has is a column. The name leads to the runbook. They need the rules in alerts/.",
 		fixed("severity", "Severity", 85).mapped(words("^critical$", "", bad), words("^warning$", "", warn)).filled(),
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
-		flexible("alertname", "Alert", 180).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
+		flexible("alertname", "Alert", 210).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		agoColumn("since", "Since", "ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing),
-		flexible("account", "Account", 70), flexible("server", "Server", 110), flexible("topup", "Top-up", 110), flexible("plan", "Plan", 110),
-		flexible("configuration", "Configuration", 70), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
+		flexible("account", "Account", 120), flexible("server", "Server", 170), flexible("topup", "Top-up", 160), flexible("plan", "Plan", 110),
+		flexible("configuration", "Configuration", 160), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
 		flexible("component", "Component", 70), flexible("collector", "Collector", 70), flexible("instance", "Exporter", 70),
 	)
 }
 
 func providerTiles() []dashboard.Panel {
 	return []dashboard.Panel{
-		panel{id: 101, title: "Provider", w: 6, h: 4, mappings: componentStates, field: "overall", background: true, alerts: "ProviderNotOperational"}.number(
+		panel{id: 101, title: "Provider", w: 6, h: 5, mappings: componentStates, field: "overall", background: true, alerts: "ProviderNotOperational"}.number(
 			help("status_info")+" Green if operational, blue if maintenance, red for any other state.",
 			rows("A", gauge("overall", "status_info"))),
-		panel{id: 102, title: "Components", w: 6, h: 4, names: true, steps: rising(bad), alerts: "ComponentNotOperational NetworkDown", overrides: []override{ofPattern("/^operational$/i", setSteps(rising(good))), ofPattern("/maintenance/i", setSteps(rising(plain)))}}.number(
+		panel{id: 102, title: "Components", w: 6, h: 5, names: true, lines: true, steps: rising(bad), alerts: "ComponentNotOperational NetworkDown", overrides: []override{ofPattern("/^operational$/i", setSteps(rising(good))), ofPattern("/maintenance/i", setSteps(rising(plain)))}}.number(
 			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state.",
 			now("A", "{{state}}", "count by (state) ("+gauge("location, component, state", "component_state", location)+")")),
-		panel{id: 103, title: "Incidents", w: 6, h: 4, names: true, steps: noneIsGood, alerts: "IncidentOngoing MaintenanceScheduled", overrides: []override{ofQuery("maintenance", setSteps(rising(plain)))}}.number(
+		panel{id: 103, title: "Incidents", w: 6, h: 5, names: true, steps: noneIsGood, alerts: "IncidentOngoing MaintenanceScheduled", overrides: []override{ofQuery("maintenance", setSteps(rising(plain)))}}.number(
 			"Ongoing incidents and scheduled maintenance windows.",
 			now("incidents", "incidents", gauge("", "incidents_ongoing")), now("maintenance", "maintenance", gauge("", "maintenances_scheduled"))),
-		panel{id: 104, title: "Updated by the provider", w: 6, h: 4, lines: true, unit: ago, steps: rising(muted), alerts: "CatalogFrozen"}.number(
+		panel{id: 104, title: "Updated by the provider", w: 6, h: 5, lines: true, unit: ago, steps: rising(muted), alerts: "CatalogFrozen"}.number(
 			"When the provider last updated its status, and when it generated its catalog.",
 			now("updated", "status", "1000 * "+gauge("", "status_updated_timestamp_seconds")), now("generated", "catalog", "1000 * "+gauge("", "catalog_generated_timestamp_seconds"))),
 	}
@@ -53,9 +53,10 @@ func providerHistory() []dashboard.Panel {
 	none := value("0", "None", good)
 	return []dashboard.Panel{
 		componentMatrix(),
-		panel{id: 202, title: "Components that were not operational", w: 12, h: 11, mappings: []mapping{value("1", "Not operational", bad)}, alerts: "ComponentNotOperational", overrides: []override{ofQuery("maintenance", set("mappings", []mapping{value("1", "Maintenance", plain)}))}}.timeline(
-			"The components that the provider reported as not operational in the time range, with their state, and when. Nothing is drawn if there were none.",
-			course("failed", legend, reported(failed)), course("maintenance", legend, reported(inMaintenance))),
+		panel{id: 202, title: "Components that were not operational", w: 12, h: 11, mappings: []mapping{value("1", "Not operational", bad)}, alerts: "ComponentNotOperational", overrides: []override{ofQuery("maintenance", set("mappings", []mapping{value("1", "Maintenance", plain)})), ofQuery("operational", set("mappings", []mapping{value("1", "Operational", good)}))}}.timeline(
+			"The components that the provider reported as not operational in the time range, with their state, and when. All others were operational.",
+			course("failed", legend, reported(failed)), course("maintenance", legend, reported(inMaintenance)),
+			course("operational", "All others", by("", over("max", "component_state", "$__interval", location, operational)))),
 		panel{id: 204, title: "Incidents and maintenance", w: 24, h: 5, mappings: []mapping{none, between(1, endless, "Ongoing", bad)}, alerts: "IncidentOngoing MaintenanceScheduled", overrides: []override{ofQuery("maintenance", set("mappings", []mapping{none, between(1, endless, "Scheduled", plain)}))}}.timeline(
 			"Whether the provider reported ongoing incidents or scheduled maintenance windows at some time in an interval.",
 			course("incidents", "Incidents", by("", over("max", "incidents_ongoing", "$__interval"))), course("maintenance", "Maintenance", by("", over("max", "maintenances_scheduled", "$__interval")))),

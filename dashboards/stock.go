@@ -35,7 +35,7 @@ func shareColumn(expr string) column {
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 155).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 165).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
@@ -43,7 +43,7 @@ func locationColumn(board, to string) column {
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 80).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 120).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTables() []dashboard.Panel {
@@ -72,12 +72,12 @@ func configurations(board, matcher string) dashboard.Panel {
 	const saved = "account, configuration"
 	// Keeps those of the plan, or of the accounts, of what has no such label or is recorded.
 	only := func(expr string) string { return known(saved, expr, "configuration_in_stock", matcher) }
-	price, order := by(saved, prices("configuration_price_", account)), gauge(saved+", order", "configuration_links_info", account)
+	price, order, height := by(saved, prices("configuration_price_", account)), gauge(saved+", order", "configuration_links_info", account), uint32(8)
 	if board == "plan" {
-		price, order = only(by(saved, prices("configuration_price_"))), only(gauge(saved+", order", "configuration_links_info"))
+		price, order, height = only(by(saved, prices("configuration_price_"))), only(gauge(saved+", order", "configuration_links_info")), 6
 	}
 	seen := own("exporter_collector_last_success_timestamp_seconds", `collector="configurations"`) + " + on (job, instance, account) group_right () 0 * " + own("configuration_in_stock", matcher)
-	return panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 8, sort: "Stock", descending: true, hidden: []string{"configuration"}, noValue: "No saved configuration is known", alerts: "ConfigurationBackInStock"}.table(
+	return panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: height, sort: "Stock", descending: true, hidden: []string{"configuration"}, noValue: "No saved configuration is known", alerts: "ConfigurationBackInStock"}.table(
 		help("configuration_in_stock")+" Seen is when the provider last said so. The price is per month including options and excluding VAT. Share is of 30 days in stock, and needs alerts/stock.rules.yml.",
 		stockColumn(gauge(saved, "configuration_in_stock", matcher)),
 		planColumn(board),
@@ -88,8 +88,8 @@ func configurations(board, matcher string) dashboard.Panel {
 		shareColumn(only(by(saved, "account_configuration:server_rental_configuration_in_stock:avg30d"))),
 		agoColumn("restock", "Restocked", latest(saved, "configuration_last_restock_timestamp_seconds", "configuration_in_stock", matcher)),
 		agoColumn("sellout", "Sold out", latest(saved, "configuration_last_sellout_timestamp_seconds", "configuration_in_stock", matcher)),
-		flexible("hostname", "Host name", 80).from(gauge(saved+", plan, location, hostname", "configuration_info", matcher)),
 		accountColumn(board),
+		flexible("hostname", "Host name", 130).from(gauge(saved+", plan, location, hostname", "configuration_info", matcher)),
 	)
 }
 

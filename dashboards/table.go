@@ -55,7 +55,9 @@ func when(ref, name string, width int, expr, unit string) column {
 	return number(ref, name, width, "1000 * "+expr).unit(unit)
 }
 
-func money(ref, name, expr string) column { return number(ref, name, 110, expr).unit(usd).decimals(2) }
+func money(ref, name, expr string) column {
+	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 110).unit(usd).decimals(2)
+}
 
 func (c column) with(id string, value any) column {
 	c.properties = append(slices.Clip(c.properties), set(id, value))
@@ -149,7 +151,11 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 	}
 	out := p.build("table", o, common.TableFieldOptions{MinWidth: new(60.0), Align: "auto"}, "thresholds", queries)
 	if len(queries) > 1 {
-		out.Transformations = []transformation{{Id: "merge", Options: object{}}}
+		out.Transformations = []transformation{
+			{Id: "merge", Options: object{}},
+			// One table, because all rows have the same time, or none instead of the header of an empty one.
+			{Id: "partitionByValues", Options: object{"fields": []string{"Time"}, "naming": object{"asLabels": false}}},
+		}
 	}
 	out.Transformations = append(out.Transformations, organize(names, hidden, order))
 	return out

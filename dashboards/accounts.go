@@ -27,7 +27,7 @@ func due(days string) string { return perAccount("account_renewals_due_usd", `da
 // ofAccounts adds to sums over a metric how many of the chosen accounts are known.
 func ofAccounts(name string, sums ...query) []query {
 	all := "count(count by (account) (" + own("exporter_collector_interval_seconds", account) + "))"
-	return append(sums, now("known", "known", "count("+perAccount(name)+") or 0 * "+all), now("of", "of accounts", all))
+	return append(sums, now("known", "known", "count("+perAccount(name)+") or 0 * "+all), now("of", "accounts", all))
 }
 
 // counted are overrides, with those of the numbers of accounts.
@@ -106,7 +106,7 @@ func flows() []dashboard.Panel {
 			course("in", "in: {{type}}", added("transactions_credit_usd")), course("out", "out: {{type}}", "-("+added("transactions_debit_usd")+")")),
 		panel{id: 502, title: "Money out by month", w: 8, h: 10, sort: "This month", descending: true, noValue: "No money out is known"}.table(
 			"Debits by type of transaction in this calendar month and in the one before (UTC), of the chosen accounts whose whole history is known.",
-			flexible("type", "Type", 70), money("current", "This month", out("current")), money("previous", "Last month", out("previous"))),
+			fixed("type", "Type", 80), money("current", "This month", out("current")), money("previous", "Last month", out("previous"))),
 	}
 }
 
@@ -144,7 +144,7 @@ func servers() []dashboard.Panel {
 			money("before", "Before", perServer("server_previous_price_usd_per_month", "")),
 			agoColumn("changed", "Changed", perServer("server_last_price_change_timestamp_seconds", "")),
 			locationColumn("accounts", "status"), accountColumn("accounts"),
-			flexible("os", "System", 110), flexible("server", "Id", 160),
+			flexible("os", "System", 110), flexible("server", "Id", 180),
 		),
 	}
 }

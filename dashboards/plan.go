@@ -26,7 +26,7 @@ func onePlan() board {
 }
 
 func planTiles() []dashboard.Panel {
-	const noValue, max = "No data from alerts/stock.rules.yml", "plan:server_rental_plan_in_stock:max{" + thisPlan + "}"
+	const noValue, history = "No data from alerts/stock.rules.yml", "plan:server_rental_plan_in_stock:max{" + thisPlan + "}[30d]"
 	recorded := func(name string) string { return by("plan", "plan:server_rental_plan_"+name+"{"+thisPlan+"}") }
 	var shares []query
 	for _, days := range []string{"1", "7", "30", "90"} {
@@ -44,7 +44,7 @@ func planTiles() []dashboard.Panel {
 			shares...),
 		panel{id: 103, title: "Restocks of 30 days", w: 8, h: 4, names: true, unit: hours, decimals: new(1.0), steps: rising(muted), noValue: noValue, overrides: []override{ofQuery("restocks", set("unit", "none"), set("decimals", 0))}}.number(
 			"How many times the plan came back in stock within 30 days, how long it stays in stock and how long it is then sold out, on average. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",
-			now("restocks", "restocks", "floor(("+by("plan", "changes("+max+"[30d])")+" + "+by("plan", max)+") / 2)"),
+			now("restocks", "restocks", "floor("+by("plan", "changes("+history+") + last_over_time("+history+")")+" / 2)"),
 			now("stays", "stays", recorded("stay_seconds:avg30d")+" / 3600"),
 			now("gone", "gone", "("+recorded("return_seconds:avg30d")+" - "+recorded("stay_seconds:avg30d")+") / 3600"),
 		),

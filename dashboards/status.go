@@ -25,8 +25,8 @@ func alertList() dashboard.Panel {
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
 		flexible("alertname", "Alert", 210).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		agoColumn("since", "Since", "ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing),
-		flexible("account", "Account", 120), flexible("server", "Server", 170), flexible("topup", "Top-up", 160), flexible("plan", "Plan", 110),
-		flexible("configuration", "Configuration", 160), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
+		flexible("account", "Account", 135), flexible("server", "Server", 180), flexible("topup", "Top-up", 180), flexible("plan", "Plan", 110),
+		flexible("configuration", "Configuration", 180), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
 		flexible("component", "Component", 70), flexible("collector", "Collector", 70), flexible("instance", "Exporter", 70),
 	)
 }
@@ -65,7 +65,7 @@ func providerHistory() []dashboard.Panel {
 
 // componentMatrix has a column for each component.
 func componentMatrix() dashboard.Panel {
-	coloured := ofPattern("^(?!Location$).+", set("mappings", componentStates), set("custom.cellOptions", object{"type": "color-background", "mode": "basic"}), set("custom.minWidth", 72), set("custom.inspect", true))
+	coloured := ofPattern("^(?!Location$).+", set("mappings", componentStates), set("custom.cellOptions", object{"type": "color-background", "mode": "basic"}), set("custom.minWidth", 104), set("custom.inspect", true))
 	out := panel{id: 201, title: "Components by location", w: 12, h: 11, sort: "Location", hidden: []string{"Value"}, noValue: "No component is known", alerts: "ComponentNotOperational", overrides: []override{coloured}}.table(
 		help("component_state")+" Green if operational, blue if it says maintenance, red for any other state.",
 		fixed(`location\component`, "Location", 85).linked(linkTo("status", "stock", "Stock of this location", "var-location=${__value.raw}")))

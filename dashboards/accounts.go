@@ -60,12 +60,12 @@ func accountTable() dashboard.Panel {
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(daySteps).ascending(),
 		when("until", "Funded until", 110, until, date),
 		money("balance", "Balance", balance).colours(balanceSteps),
-		when("payby", "Pay by", 140, "("+until+" - "+perAccount("topup_settlement_seconds")+")", minute),
+		when("payby", "Pay by", 135, "("+until+" - "+perAccount("topup_settlement_seconds")+")", minute),
 		number("months", "Months", 70, balance+" / ("+cost+" > 0)").decimals(1).colours(monthSteps),
 		money("cost", "Per month", cost),
 		money("week", "Due, 7 d", due("7")),
 		money("month", "Due, 30 d", due("30")),
-		state("token", "Token", 85, perAccount("exporter_api_token_rejected"), yesNo("Rejected", bad, "Accepted", good)),
+		state("token", "Token", 80, perAccount("exporter_api_token_rejected"), yesNo("Rejected", bad, "Accepted", good)),
 	)
 }
 
@@ -79,7 +79,7 @@ func renewals() dashboard.Panel {
 		"The next renewal of each server of the chosen accounts, by date, with its price, excluding VAT.",
 		when("renews", "Renews", 105, perServer("server_renews_timestamp_seconds", ""), date).ascending(),
 		money("price", "Per month", perServer("server_price_usd_per_month", "")),
-		flexible("hostname", "Host name", 200).from(perServer("server_info", ", hostname, plan, location")),
+		flexible("hostname", "Host name", 190).from(perServer("server_info", ", hostname, plan, location")),
 		planColumn("accounts"), locationColumn("accounts", "status"), serverStatus(), accountColumn("accounts"),
 	)
 }
@@ -164,10 +164,10 @@ func security() []dashboard.Panel {
 		panel{id: 602, title: "SSH keys", w: 24, h: 8, sort: "Added", descending: true, hidden: []string{"ssh_key"}, noValue: "No SSH key is known", alerts: "SSHKeysChanged"}.table(
 			"The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.",
 			when("created", "Added", 105, gauge("account, ssh_key", "ssh_key_created_timestamp_seconds", account), date),
-			flexible("name", "Key", 140),
+			fixed("name", "Key", 140),
 			fixed("type", "Type", 110).mapped(words(".+", "", muted)),
-			accountColumn("accounts"),
-			flexible("fingerprint", "Fingerprint", 300).from(gauge("account, ssh_key, name, type, fingerprint", "ssh_key_info", account)),
+			accountColumn("accounts").with("custom.width", 160),
+			flexible("fingerprint", "Fingerprint", 420).from(gauge("account, ssh_key, name, type, fingerprint", "ssh_key_info", account)),
 		),
 	}
 }

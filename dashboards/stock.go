@@ -43,7 +43,7 @@ func locationColumn(board, to string) column {
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 135).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 120).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTables() []dashboard.Panel {

@@ -56,7 +56,7 @@ func accountTable() dashboard.Panel {
 	balance, cost, until := perAccount("account_balance_usd"), perAccount("account_cost_usd_per_month"), perAccount("account_funded_until_timestamp_seconds")
 	return panel{id: 107, title: "Accounts", w: 24, h: 8, noValue: "No account is known", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected"}.table(
 		"The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; until when to top up with the slowest of the coins that were used, by the last 20 settlements of each; the months that the balance pays; the monthly cost; what is due; and whether the token is accepted. Everything excludes VAT. Colours are those of the alerts.",
-		accountColumn("accounts"),
+		accountColumn("accounts").with("custom.width", 140),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(daySteps).ascending(),
 		when("until", "Funded until", 110, until, date),
 		money("balance", "Balance", balance).colours(balanceSteps),
@@ -166,7 +166,7 @@ func security() []dashboard.Panel {
 			when("created", "Added", 105, gauge("account, ssh_key", "ssh_key_created_timestamp_seconds", account), date),
 			fixed("name", "Key", 140),
 			fixed("type", "Type", 110).mapped(words(".+", "", muted)),
-			accountColumn("accounts").with("custom.width", 160),
+			accountColumn("accounts").with("custom.width", 140),
 			flexible("fingerprint", "Fingerprint", 420).from(gauge("account, ssh_key, name, type, fingerprint", "ssh_key_info", account)),
 		),
 	}

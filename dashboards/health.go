@@ -43,7 +43,7 @@ func outages(enabled bool) annotation {
 	return marks("Outages", bad, reported(failed), "{{component}} in {{location}}", "The component was not operational: {{state}}.", enabled)
 }
 
-// news marks when alerts about changes began to fire.
+// news marks when alerts about changes began to fire, but for those of stock, of which there are bands and bars.
 func news(matcher string) annotation {
-	return marks("News", plain, `ALERTS{alertname=~"ServerRental.*", alertstate="firing", kind="news", `+matcher+"} unless ALERTS offset $__interval", "{{alertname}}", "{{watch}} {{plan}} {{location}} {{account}} {{server}}", true)
+	return marks("News", plain, `ALERTS{alertname=~"ServerRental.*", alertname!~".*(BackInStock|SoldOut)", alertstate="firing", kind="news", `+matcher+"} unless ALERTS offset $__interval", "{{alertname}}", "{{watch}} {{plan}} {{account}} {{server}}", true)
 }

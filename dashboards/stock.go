@@ -9,7 +9,7 @@ func stock() board {
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, and stock, prices and restocks of plans and saved configurations over time. Prices are per month and exclude VAT.",
 		// One component anywhere would shade every chart; stock is in Stock over time already.
-		annotations: []annotation{outages(false), news(`alertname!~"ServerRentalPlan(BackInStock|SoldOut)"`)},
+		annotations: []annotation{outages(false), news(`plan!=""`)},
 		rows: []row{
 			{id: 700, title: "Watches and saved configurations", panels: append(watchTables(), configurations("stock", account))},
 			{id: 600, title: "Plans", panels: []dashboard.Panel{plans()}},
@@ -43,7 +43,7 @@ func locationColumn(board, to string) column {
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 120).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 130).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTables() []dashboard.Panel {

@@ -26,7 +26,7 @@ func onePlan() board {
 }
 
 func planTiles() []dashboard.Panel {
-	const noValue, history = "No data from alerts/stock.rules.yml", "plan:server_rental_plan_in_stock:max{" + thisPlan + "}[30d]"
+	const noValue, history = "Nothing recorded by alerts/stock.rules.yml", "plan:server_rental_plan_in_stock:max{" + thisPlan + "}[30d]"
 	recorded := func(name string) string { return by("plan", "plan:server_rental_plan_"+name+"{"+thisPlan+"}") }
 	var shares []query
 	for _, days := range []string{"1", "7", "30", "90"} {

@@ -52,6 +52,16 @@ var states = []state{
 		`server_rental_plan_in_stock{job="a", instance="new", plan="p"}`:                       "_x25 1x100",
 		`plan:server_rental_plan_in_stock:max{plan="p"}`:                                       "0 1 0 1x117",
 	}, "2h", map[string]map[string]float64{"stock/110/restock": {`{plan="p"}`: 60_000}, "plan/103/restocks": {`{plan="p"}`: 2}}},
+	{"plans are not collected any more", map[string]string{
+		`plan:server_rental_plan_in_stock:max{plan="p"}`: "0 1 0 1x20 _x100",
+	}, "2h", map[string]map[string]float64{"plan/103/restocks": {`{plan="p"}`: 2}}},
+	{"a price changed, of which an alert told at 11m", map[string]string{
+		`ALERTS{alertname="ServerRentalPlanPriceChanged", alertstate="firing", kind="news", plan="p"}`: "_x11 1x20",
+		`ALERTS{alertname="ServerRentalPlanBackInStock", alertstate="firing", kind="news", plan="p"}`:  "_x11 1x20",
+	}, "12m", map[string]map[string]float64{"plan/annotation/News": {`ALERTS{alertname="ServerRentalPlanPriceChanged", alertstate="firing", kind="news", plan="p"}`: 1}}},
+	{"an alert tells of a price since nine minutes", map[string]string{
+		`ALERTS{alertname="ServerRentalPlanPriceChanged", alertstate="firing", kind="news", plan="p"}`: "_x11 1x20",
+	}, "20m", map[string]map[string]float64{"plan/annotation/News": {}}},
 	{"one of three accounts is known", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",

@@ -98,7 +98,7 @@ func flows() []dashboard.Panel {
 		return "sum by (type) (" + gauge("account, type", "transactions_month_debit_usd", account, `month="`+month+`"`) + ") > 0"
 	}
 	return []dashboard.Panel{
-		panel{id: 106, title: "Balance", w: 8, h: 10, unit: usd, decimals: new(2.0), alerts: "BalanceNegative BalanceLow"}.chart(
+		panel{id: 106, title: "Balance", w: 8, h: 10, unit: usd, decimals: new(2.0), points: 1000, alerts: "BalanceNegative BalanceLow"}.chart(
 			"The balances of the chosen accounts. Of more than ten, only the ten lowest at each time.",
 			course("A", "{{account}}", "bottomk(10, "+perAccount("account_balance_usd")+")")),
 		panel{id: 501, title: "Money in and out", w: 8, h: 10, unit: usd, decimals: new(2.0), bars: true, interval: "2m", points: 30, noValue: "No money in or out is known"}.chart(

@@ -27,7 +27,7 @@ func due(days string) string { return perAccount("account_renewals_due_usd", `da
 // ofAccounts adds to sums over a metric how many of the chosen accounts are known.
 func ofAccounts(name string, sums ...query) []query {
 	all := "count(count by (account) (" + own("exporter_collector_interval_seconds", account) + "))"
-	return append(sums, now("known", "known", "count("+perAccount(name)+") or 0 * "+all), now("of", "accounts", all))
+	return append(sums, now("known", "accounts", "count("+perAccount(name)+") or 0 * "+all), now("of", "of", all))
 }
 
 // counted are overrides, with those of the numbers of accounts.

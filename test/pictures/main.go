@@ -99,7 +99,7 @@ const loaded = `document.querySelector('[data-viz-panel-key], .react-grid-item')
 func dashboard(ctx context.Context, name string) error {
 	url := strings.TrimSuffix(*grafana, "/") + "/d/server-rental-" + name + "?from=now-7d&to=now&kiosk"
 	if name == "plan" {
-		url += "&var-plan=gpu-l40s"
+		url += "&var-plan=ryzen-9-9950x"
 	}
 	return take(ctx, "dashboard-"+name, chromium.Screen(1440, 900, "dark"), chromedp.Navigate(url),
 		chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {

@@ -25,8 +25,8 @@ func alertList() dashboard.Panel {
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
 		flexible("alertname", "Alert", 210).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		agoColumn("since", "Since", "ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing),
-		flexible("account", "Account", 135), flexible("server", "Server", 180), flexible("topup", "Top-up", 180), flexible("plan", "Plan", 110),
-		flexible("configuration", "Configuration", 180), flexible("watch", "Watch", 70), flexible("location", "Location", 70),
+		flexible("account", "Account", 135), flexible("server", "Server", 180), flexible("topup", "Top-up", 180), flexible("plan", "Plan", 120),
+		flexible("configuration", "Configuration", 180), flexible("watch", "Watch", 120), flexible("location", "Location", 70),
 		flexible("component", "Component", 70), flexible("collector", "Collector", 70), flexible("instance", "Exporter", 70),
 	)
 }

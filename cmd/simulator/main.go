@@ -5,18 +5,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"io"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
-	"text/template"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
 )
 
 const help = `Simulates the rental API.
@@ -92,23 +91,12 @@ func webhookCommand(app *kingpin.Application) {
 	c := app.Command("webhook", "Print the messages that an Alertmanager sends to ntfy.")
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10172").String()
 	c.Action(func(*kingpin.ParseContext) error {
-		return serve(map[string]http.Handler{*address: webhook(os.Stdout)})
-	})
-}
-
-// webhook writes the message that ntfy makes of a notification with the template in its address.
-func webhook(out io.Writer) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		message, err := template.New("").Parse(r.URL.Query().Get("m")) //nolint:gosec // the operator's Alertmanager sends it
-		var notification any
-		if err == nil {
-			err = json.NewDecoder(r.Body).Decode(&notification)
-		}
-		if err == nil {
-			err = message.Execute(out, notification)
-		}
-		if err != nil {
-			http.Error(w, "not a notification of Alertmanager for ntfy", http.StatusBadRequest)
-		}
+		return serve(map[string]http.Handler{*address: ntfy.Handler(func(message string, err error) {
+			if err != nil {
+				slog.Error("notification refused", "err", err)
+				return
+			}
+			fmt.Println(message)
+		})})
 	})
 }

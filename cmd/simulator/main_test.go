@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,18 +70,4 @@ func TestControl(t *testing.T) {
 			t.Errorf("%s: got %d %q %v, want 400 and %q", path, r.Status, r.Body, err, want)
 		}
 	}
-}
-
-func TestWebhook(t *testing.T) {
-	var out strings.Builder
-	send := func(body string) int {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, "/TOPIC?m="+url.QueryEscape("{{range .alerts}}{{.annotations.summary}}\n{{end}}"), strings.NewReader(body))
-		webhook(&out).ServeHTTP(w, r)
-		return w.Code
-	}
-	simtest.AssertEqual(t, "statuses", []int{
-		send(`{"alerts": [{"annotations": {"summary": "Plan p is sold out."}}, {"annotations": {"summary": "Plan q is sold out."}}]}`), send("no JSON"),
-	}, []int{200, 400})
-	simtest.AssertEqual(t, "message", out.String(), "Plan p is sold out.\nPlan q is sold out.\n")
 }

@@ -5,13 +5,12 @@ package alerts_test
 
 import (
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,6 +18,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
@@ -29,23 +29,23 @@ const runbooks = "https://github.com/server-rental-exporter/server_rental_export
 // groups of up to 20 rules without a change of its limits.
 func TestRulesUseKnownMetrics(t *testing.T) {
 	recorded := regexp.MustCompile(`^(\w+):server_rental_\w+:\w+$`) // level:metric:operation
-	for _, f := range ruleFiles(t) {
-		for _, g := range f.Groups {
-			atMost(t, f.path+": "+g.Name+": rules", len(g.Rules), 20)
-		}
+	for path, groups := range rules.Groups(t) {
 		known := scrapedMetrics()
-		for _, r := range f.rules() {
-			if _, err := known.Check(r.Expr); err != nil {
-				t.Errorf("%s: %s: %v", f.path, r, err)
+		for _, g := range groups {
+			atMost(t, path+": "+g.Name+": rules", len(g.Rules), 20)
+			for _, r := range g.Rules {
+				if _, err := known.Check(r.Expr); err != nil {
+					t.Errorf("%s: %s: %v", path, r.Alert+r.Record, err)
+				}
+				if r.Record == "" {
+					continue
+				}
+				level := recorded.FindStringSubmatch(r.Record)
+				if level == nil {
+					t.Fatalf("%s: got a name that does not match %s", r.Record, recorded)
+				}
+				known[r.Record] = sets.New(strings.Split(level[1], "_")...) // the labels of the result
 			}
-			if r.Record == "" {
-				continue
-			}
-			level := recorded.FindStringSubmatch(r.Record)
-			if level == nil {
-				t.Fatalf("%s: got a name that does not match %s", r, recorded)
-			}
-			known[r.Record] = sets.New(strings.Split(level[1], "_")...) // the labels of the result
 		}
 	}
 }
@@ -63,26 +63,24 @@ func TestReadable(t *testing.T) {
 	var lengths []int
 	recorded := 0
 	value := regexp.MustCompile(`{{.*?}}`)
-	for _, f := range ruleFiles(t) {
-		for _, r := range f.rules() {
-			if r.Record != "" {
-				recorded++
-				atMost(t, r.Record+": characters", length(r.Expr), 250)
-				continue
+	for _, r := range rules.All(t) {
+		if r.Record != "" {
+			recorded++
+			atMost(t, r.Record+": characters", length(r.Expr), 250)
+			continue
+		}
+		lengths = append(lengths, length(r.Expr))
+		atMost(t, r.Alert+": characters", length(r.Expr), 350)
+		for name, limit := range map[string]struct{ characters, queries int }{"summary": {110, 1}, "description": {350, 2}, "link": {250, 1}} {
+			text := r.Annotations[name]
+			atMost(t, r.Alert+": queries of "+name, strings.Count(text, "query"), limit.queries)
+			if name == "summary" { // beside its values
+				text = value.ReplaceAllString(text, "")
 			}
-			lengths = append(lengths, length(r.Expr))
-			atMost(t, r.Alert+": characters", length(r.Expr), 350)
-			for name, limit := range map[string]struct{ characters, queries int }{"summary": {110, 1}, "description": {350, 2}, "link": {250, 1}} {
-				text := r.Annotations[name]
-				atMost(t, r.Alert+": queries of "+name, strings.Count(text, "query"), limit.queries)
-				if name == "summary" { // beside its values
-					text = value.ReplaceAllString(text, "")
-				}
-				atMost(t, r.Alert+": characters of "+name, length(text), limit.characters)
-			}
-			if regexp.MustCompile(`\w:server_rental_|ALERTS`).MatchString(r.Expr) {
-				t.Errorf("%s: reads what a rule made", r.Alert)
-			}
+			atMost(t, r.Alert+": characters of "+name, length(text), limit.characters)
+		}
+		if regexp.MustCompile(`\w:server_rental_|ALERTS`).MatchString(r.Expr) {
+			t.Errorf("%s: reads what a rule made", r.Alert)
 		}
 	}
 	slices.Sort(lengths)
@@ -106,7 +104,7 @@ func TestAnnotations(t *testing.T) {
 	linked := regexp.MustCompile(`\$labels\.(plan|configuration|topup)\b`)
 	sections := map[string]int{}
 	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
-	all := alerts(t)
+	all := rules.Alerts(t)
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
 		sections[name]++
@@ -128,19 +126,34 @@ func TestAnnotations(t *testing.T) {
 // TestKinds checks the labels of each alert, and what follows from them: news have no `for` and
 // bridge one lost scrape, and states fire on for five minutes.
 func TestKinds(t *testing.T) {
-	for name, a := range alerts(t) {
+	for name, a := range rules.Alerts(t) {
 		simtest.AssertEqual(t, name+": labels", slices.Sorted(maps.Keys(a.Labels)), []string{"kind", "severity"})
 		if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
 			t.Errorf("%s: severity %q", name, a.Labels["severity"])
 		}
-		keep := map[string]string{"news": "1m", "state": "5m"}[a.Labels["kind"]]
+		keep := map[string]time.Duration{"news": time.Minute, "state": 5 * time.Minute}[a.Labels["kind"]]
 		if name == "ServerRentalExporterDown" { // a scrape ends it
-			keep = ""
+			keep = 0
 		}
-		simtest.AssertEqual(t, name+": keep_firing_for", a.KeepFiringFor, keep)
+		simtest.AssertEqual(t, name+": keep_firing_for", time.Duration(a.KeepFiringFor), keep)
 		if a.Labels["kind"] == "news" {
-			simtest.AssertEqual(t, name+": for", a.For, "")
+			simtest.AssertEqual(t, name+": for", time.Duration(a.For), time.Duration(0))
 		}
+	}
+}
+
+// unitTests is a file of unit tests for promtool.
+type unitTests struct {
+	Rules []string `yaml:"rule_files"`
+	Tests []struct {
+		Name   string
+		Input  []struct{ Series string } `yaml:"input_series"`
+		Alerts []struct {
+			Alertname string
+			Time      time.Duration `yaml:"eval_time"`
+			Expected  *[]any        `yaml:"exp_alerts"` // nil if it is not given
+		} `yaml:"alert_rule_test"`
+		Exprs []any `yaml:"promql_expr_test"`
 	}
 }
 
@@ -149,13 +162,15 @@ func TestKinds(t *testing.T) {
 // unknown alert, series or label or expects nothing, and two cases of one name.
 func TestUnitTests(t *testing.T) {
 	fires, silent, loaded, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	known, all := scrapedMetrics(), alerts(t)
-	for _, f := range testFiles(t) {
+	known, all := scrapedMetrics(), rules.Alerts(t)
+	for _, path := range repo.Glob(t, "alerts/tests/*.test.yml") {
+		var f unitTests
+		repo.ReadYAML(t, path, &f)
 		for _, r := range f.Rules {
 			loaded[filepath.Base(r)] = true
 		}
 		for _, c := range f.Tests {
-			where := filepath.Base(f.path) + ": " + c.Name
+			where := filepath.Base(path) + ": " + c.Name
 			if c.Name == "" || seen[c.Name] || len(c.Alerts)+len(c.Exprs) == 0 {
 				t.Errorf("%s: want a name that no other case has, and something that is expected", where)
 			}
@@ -180,31 +195,31 @@ func TestUnitTests(t *testing.T) {
 			t.Errorf("%s: no test in which it fires, or none in which it is silent", name)
 		}
 	}
-	for _, f := range ruleFiles(t) {
-		if !loaded[filepath.Base(f.path)] {
-			t.Errorf("%s: no test loads it", f.path)
+	for path := range rules.Groups(t) {
+		if !loaded[filepath.Base(path)] {
+			t.Errorf("%s: no test loads it", path)
 		}
 	}
 }
 
 func TestPromtool(t *testing.T) {
 	promtool := repo.Program(t, "promtool")
+	t.Setenv("GOGC", "400") // makes it a fifth faster
 	t.Run("check", func(t *testing.T) {
 		// In the container the rules are where compose.yaml mounts them.
 		config := strings.ReplaceAll(repo.Read(t, "deploy/compose/prometheus.yml"), "/etc/prometheus/alerts", repo.Path(t, "alerts"))
-		run(t, promtool, "check", "config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config))
-		for _, f := range ruleFiles(t) {
-			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.path)
+		repo.Run(t, ".", promtool, "check", "config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config))
+		for path := range rules.Groups(t) {
+			repo.Run(t, ".", promtool, "check", "rules", "--lint=all", "--lint-fatal", path)
 		}
 	})
 	if testing.Short() {
 		t.Skip("unit tests of rules are slow")
 	}
-	for _, f := range testFiles(t) {
-		name := filepath.Base(f.path)
-		t.Run(name, func(t *testing.T) {
+	for _, path := range repo.Glob(t, "alerts/tests/*.test.yml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			run(t, promtool, "test", "rules", f.path)
+			repo.Run(t, ".", promtool, "test", "rules", path)
 		})
 	}
 }
@@ -212,23 +227,11 @@ func TestPromtool(t *testing.T) {
 // TestAmtool compares the receiver of each alert with its severity: info goes to nobody.
 func TestAmtool(t *testing.T) {
 	config, amtool := repo.Path(t, "alerts/alertmanager.yml"), repo.Program(t, "amtool")
-	run(t, amtool, "check-config", config)
-	for name, a := range alerts(t) {
-		want := map[string]string{"critical": "phone\n", "warning": "phone\n", "info": "nobody\n"}[a.Labels["severity"]]
-		args := []string{"config", "routes", "test", "--config.file=" + config, "alertname=" + name, "severity=" + a.Labels["severity"], "kind=" + a.Labels["kind"]}
-		out, err := exec.Command(amtool, args...).Output()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		simtest.AssertEqual(t, name+": receiver", string(out), want)
-	}
-}
-
-func run(t *testing.T, name string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "GOGC=400") // makes promtool a fifth faster
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	repo.Run(t, ".", amtool, "check-config", config)
+	for name, a := range rules.Alerts(t) {
+		want := map[string]string{"critical": "phone", "warning": "phone", "info": "nobody"}[a.Labels["severity"]]
+		got := repo.Run(t, ".", amtool, "config", "routes", "test", "--config.file="+config,
+			"alertname="+name, "severity="+a.Labels["severity"], "kind="+a.Labels["kind"])
+		simtest.AssertEqual(t, name+": receiver", got, want)
 	}
 }

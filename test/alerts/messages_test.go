@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 	"unicode/utf8"
 
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
@@ -59,7 +58,7 @@ func TestMessages(t *testing.T) {
 			if strings.HasPrefix(place, "phone ") {
 				render = renderNtfy
 			}
-			message := strings.TrimSpace(render(t, amtool, texts[place], groups[name]))
+			message := render(t, amtool, texts[place], groups[name])
 			receiver, _, _ := strings.Cut(place, " ")
 			if limit := limits[receiver]; limit > 0 {
 				atMost(t, place+": "+name+": characters", utf8.RuneCountInString(message), limit)
@@ -82,11 +81,7 @@ func renderAlertmanager(t *testing.T, amtool, text string, g group) string {
 	t.Helper()
 	data := simtest.WriteFile(t, filepath.Join(t.TempDir(), "data.json"), string(simtest.Encode(t, g)))
 	none := simtest.WriteFile(t, filepath.Join(t.TempDir(), "none.tmpl"), "")
-	out, err := exec.Command(amtool, "template", "render", "--template.glob="+none, "--template.data="+data, "--template.text="+text).CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s", text, err, out)
-	}
-	return string(out)
+	return repo.Run(t, ".", amtool, "template", "render", "--template.glob="+none, "--template.data="+data, "--template.text="+text)
 }
 
 // renderNtfy returns what ntfy makes of the alerts that Alertmanager sends of a group.
@@ -100,15 +95,11 @@ func renderNtfy(t *testing.T, _, address string, g group) string {
 	if len(g.Alerts) > maxAlerts {
 		g.TruncatedAlerts, g.Alerts = len(g.Alerts)-maxAlerts, g.Alerts[:maxAlerts]
 	}
-	var message strings.Builder
-	parsed, err := template.New("").Parse(u.Query().Get("m"))
-	if err == nil {
-		err = parsed.Execute(&message, simtest.Decode(t, simtest.Encode(t, g)))
-	}
+	message, err := ntfy.Message(u, simtest.Encode(t, g))
 	if err != nil {
 		t.Error(err)
 	}
-	return message.String()
+	return message
 }
 
 // templates returns the templates of all receivers by the place that has each.
@@ -151,11 +142,7 @@ func TestReceivers(t *testing.T) {
 	var config, examples map[string]any
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.yml"), &config)
 	repo.ReadYAML(t, repo.Path(t, "alerts/receivers.example.yml"), &examples)
-	version, err := exec.Command(amtool, "--version").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	isOld := strings.HasPrefix(string(version), "amtool, version 0.25.")
+	isOld := strings.HasPrefix(repo.Run(t, ".", amtool, "--version"), "amtool, version 0.25.")
 	later := []any{"teams", "jira", "rocketchat", "incidentio", "mattermost"}
 	texts := regexp.MustCompile(`(?m)^  - name: `).Split(repo.Read(t, "alerts/receivers.example.yml"), -1)
 	for i, example := range examples["receivers"].([]any) {
@@ -167,6 +154,6 @@ func TestReceivers(t *testing.T) {
 		}
 		r["name"] = "phone"
 		config["receivers"] = []any{map[string]any{"name": "nobody"}, r}
-		run(t, amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config))))
+		repo.Run(t, ".", amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config))))
 	}
 }

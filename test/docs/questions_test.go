@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,7 +30,5 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "questions.yml"), test)
-	if out, err := exec.Command(repo.Program(t, "promtool"), "test", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	repo.Run(t, ".", repo.Program(t, "promtool"), "test", "rules", file)
 }

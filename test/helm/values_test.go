@@ -3,7 +3,6 @@ package helm
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,12 +42,9 @@ func TestPackage(t *testing.T) {
 	if packaged != template(t, "everything") {
 		t.Error("the packaged chart renders something else")
 	}
-	files, err := exec.Command("tar", "-tzf", archive).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := repo.Run(t, ".", "tar", "-tzf", archive)
 	copied := slices.Concat(repo.Glob(t, "alerts/*.rules.yml"), repo.Glob(t, "dashboards/*.json"))
-	if n := strings.Count(string(files), "/files/"); n != len(copied) {
+	if n := strings.Count(files, "/files/"); n != len(copied) {
 		t.Errorf("the package has %d files, want those of alerts/ and dashboards/: %d", n, len(copied))
 	}
 }

@@ -43,18 +43,10 @@ func (s *store) run(args ...string) string {
 	return run(s.t, append(s.args, args...)...)
 }
 
-// run returns the standard output of a command that must succeed.
+// run runs a command in the repository and returns its output.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = simtest.Root(t)
-	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "TZ=UTC") // for buildah's caches
-	cmd.Stderr = t.Output()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return repo.Run(t, simtest.Root(t), args...)
 }
 
 // addBase makes the base image that the Dockerfile names out of programs of this
@@ -126,6 +118,8 @@ func TestImage(t *testing.T) {
 	for _, program := range []string{"buildah", "busybox", "make"} {
 		repo.Program(t, program)
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // for buildah's caches
+	t.Setenv("TZ", "UTC")
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			i := newStore(t).build(arch)

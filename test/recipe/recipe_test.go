@@ -4,12 +4,12 @@ package recipe
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 // tree is a copy of the repository.
@@ -18,40 +18,26 @@ type tree struct {
 	dir string
 }
 
-// newTree copies all files that git knows, as they are.
+// newTree copies the repository.
 func newTree(t *testing.T) tree {
 	t.Helper()
-	c := tree{t, t.TempDir()}
-	cmd := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, c.dir)
-	cmd.Dir = simtest.Root(t)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return c
+	return tree{t, repo.Copy(t)}
 }
 
 // run returns the output of a command that must succeed.
 func (c tree) run(args ...string) string {
 	c.t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = c.dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return repo.Run(c.t, c.dir, args...)
 }
 
-// write writes a new file.
+// write writes a file, and makes its directory.
 func (c tree) write(path, text string) {
 	c.t.Helper()
 	path = filepath.Join(c.dir, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.TrimPrefix(text, "\n")), 0o644); err != nil {
-		c.t.Fatal(err)
-	}
+	simtest.WriteFile(c.t, path, strings.TrimPrefix(text, "\n"))
 }
 
 // edit puts a text in the place of another one, which must be there.

@@ -2,9 +2,11 @@
 package repo
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -64,4 +66,25 @@ func Program(t testing.TB, names ...string) string {
 	}
 	t.Skipf("%s is not installed", names[0])
 	return ""
+}
+
+// Run runs a command in a directory and returns its output, without space around it. The command
+// must succeed. What it prints to standard error is in the log of the test.
+func Run(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) // also after the test, to clean up
+	cmd.Dir, cmd.Stderr = dir, t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Copy copies the files that git knows, as they are, to a new directory and returns its path.
+func Copy(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	Run(t, Path(t, "."), "bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, dir)
+	return dir
 }

@@ -3,7 +3,6 @@
 package chaos_test
 
 import (
-	"net/http"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -22,12 +21,8 @@ func TestWritesNothing(t *testing.T) {
 		t.Skip("no prlimit")
 	}
 	address := simtest.FreeAddress(t)
-	p := simtest.StartCommand(t, exec.Command("bash", "-c", `exec "$@" 2> >(true)`, "bash", prlimit, "--fsize=0",
-		simtest.Binary(t), "--demo", "--log.level=debug", "--web.listen-address="+address))
-	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.MethodGet, "http://"+address+"/-/ready")
-		return err == nil && r.Status == http.StatusOK
-	})
+	p := simtest.StartServing(t, exec.Command("bash", "-c", `exec "$@" 2> >(true)`, "bash", prlimit, "--fsize=0",
+		simtest.Binary(t), "--demo", "--log.level=debug", "--web.listen-address="+address), address, "/-/ready")
 	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(syscall.SIGTERM), nil)
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -15,16 +14,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"text/template"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
-// phone stands in for ntfy: it keeps what somebody reads who has subscribed to a topic, and refuses
-// what ntfy refuses.
+// phone keeps what somebody reads who has subscribed to a topic of ntfy.
 type phone struct {
 	*httptest.Server
 	t testing.TB
@@ -35,35 +34,19 @@ type phone struct {
 
 func newPhone(t testing.TB) *phone {
 	p := &phone{t: t}
-	p.Server = httptest.NewServer(p)
+	p.Server = httptest.NewServer(ntfy.Handler(p.receive))
 	t.Cleanup(p.Close)
 	return p
 }
 
-// ServeHTTP implements http.Handler.
-func (p *phone) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	var data any
-	if err == nil {
-		err = json.Unmarshal(body, &data)
+func (p *phone) receive(message string, err error) {
+	if err != nil {
+		p.t.Errorf("notification: %v", err)
 	}
-	message, parseErr := template.New("").Parse(r.URL.Query().Get("m"))
-	if err != nil || parseErr != nil {
-		p.t.Errorf("notification: %v %v", err, parseErr)
-		return
-	}
-	var text strings.Builder
-	if err := message.Execute(&text, data); err != nil {
-		p.t.Error(err)
-	}
-	const maxBody, maxMessage = 32 << 10, 4096
-	if len(body) > maxBody || text.Len() > maxMessage {
-		p.t.Errorf("ntfy refuses a body of %d bytes or a message of %d:\n%s", len(body), text.Len(), &text)
-	}
-	p.t.Logf("%s: %d bytes: %s", time.Now().Format(time.TimeOnly), len(body), &text)
+	p.t.Logf("%s: %s", time.Now().Format(time.TimeOnly), message)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.messages = append(p.messages, strings.TrimSpace(text.String()))
+	p.messages = append(p.messages, message)
 }
 
 // count returns how many messages begin with a text.
@@ -230,24 +213,9 @@ inhibit_rules:
 		Labels labels `json:"labels"`
 	}
 	alerts := []alert{{labels{"alertname": "InfoInhibitor", "severity": "none", "namespace": "monitoring"}}}
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		var rules struct {
-			Groups []struct {
-				Rules []struct {
-					Alert  string
-					Labels labels
-				}
-			}
-		}
-		repo.ReadYAML(t, file, &rules)
-		for _, g := range rules.Groups {
-			for _, r := range g.Rules {
-				for _, account := range []string{"main", "lab"} {
-					if r.Alert != "" {
-						alerts = append(alerts, alert{labels{"alertname": r.Alert, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
-					}
-				}
-			}
+	for name, r := range rules.Alerts(t) {
+		for _, account := range []string{"main", "lab"} {
+			alerts = append(alerts, alert{labels{"alertname": name, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
 		}
 	}
 	dir, address := t.TempDir(), simtest.FreeAddress(t)

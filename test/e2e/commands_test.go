@@ -71,16 +71,11 @@ type documented struct {
 	replace *strings.Replacer
 }
 
-// newDocumented copies the files that git knows into a new directory. In commands, a provider takes
+// newDocumented copies the repository. In commands, a provider takes
 // the place of the documents' example, and other paths and addresses as given.
 func newDocumented(t *testing.T, baseURL, token string, replacements ...string) documented {
 	t.Helper()
-	dir := t.TempDir()
-	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, dir)
-	list.Dir = repo.Path(t, ".")
-	if out, err := list.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	dir := repo.Copy(t)
 	return documented{t: t, dir: dir, token: token, replace: strings.NewReplacer(append(replacements,
 		"https://rental.example/api/v1", baseURL,
 		"/var/lib/node_exporter/textfile", dir,
@@ -142,7 +137,7 @@ func (d documented) serve(line string) {
 	address := simtest.FreeAddress(d.t)
 	cmd := d.command("exec " + line + " --web.listen-address=" + address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
-	p := startUntil(d.t, address, "/-/ready", cmd)
+	p := simtest.StartServing(d.t, cmd, address, "/-/ready")
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		d.t.Error(err)
 	}

@@ -8,13 +8,14 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -115,8 +116,8 @@ scrape_configs:
 	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		up := url.Values{"query": {`up{job="server_rental"} == 1`}, "time": {seconds(s.end)}}
-		return len(s.prometheus.evaluate("query", up)) == 2 && len(s.alone.evaluate("query", up)) == 1
+		const up = `up{job="server_rental"} == 1`
+		return len(s.prometheus.evaluate(up, v1.Range{End: s.end})) == 2 && len(s.alone.evaluate(up, v1.Range{End: s.end})) == 1
 	})
 	return s
 }
@@ -124,7 +125,7 @@ scrape_configs:
 // happen brings a plan back in stock at another price, begins an outage and a maintenance,
 // changes the price of an account's server, and adds a top-up and a renewal to its transactions.
 func happen(w *simulator.World, token string) {
-	setInStock(w, restockedPlan)
+	w.SetStock(restockedPlan, "", true)
 	for _, p := range w.Plans {
 		if p["id"] == restockedPlan {
 			simulator.Put(p, 49.9, "price", "monthly", "usd")
@@ -143,9 +144,6 @@ func happen(w *simulator.World, token string) {
 	}
 }
 
-// seconds returns a time as Prometheus' API expects it.
-func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
-
 // evaluate runs a query, instant or over the whole time, with values for Grafana's variables.
 func (s *dashboardStack) evaluate(p *prometheus, q grafana.Query, currency string, selected map[string]string) []series {
 	s.t.Helper()
@@ -156,11 +154,9 @@ func (s *dashboardStack) evaluate(p *prometheus, q grafana.Query, currency strin
 	maps.Copy(values, selected)
 	expr := grafana.Interpolate(q.Expr, values)
 	if q.Instant {
-		return p.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
+		return p.evaluate(expr, v1.Range{End: s.end})
 	}
-	return p.evaluate("query_range", url.Values{
-		"query": {expr}, "start": {seconds(s.began)}, "end": {seconds(s.end)}, "step": {queryStep.String()},
-	})
+	return p.evaluate(expr, v1.Range{Start: s.began, End: s.end, Step: queryStep})
 }
 
 // values returns the result of a query by labels.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
@@ -23,7 +22,7 @@ var listens = regexp.MustCompile(`--web\.listen-address=(\S+)`)
 func TestNotificationsDocument(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
-	setConfigurationInStock(api, tokens["main"], false)
+	setStock(api, tokens["main"], false, 0)
 	to := newPhone(t)
 	d := newDocumented(t, api.URL.String(), tokens["main"], "https://ntfy.sh", to.URL,
 		"localhost:10170", simtest.FreeAddress(t), "localhost:9090", simtest.FreeAddress(t), "localhost:9093", simtest.FreeAddress(t),
@@ -43,7 +42,7 @@ func TestNotificationsDocument(t *testing.T) {
 			simtest.WriteFile(t, filepath.Join(d.dir, name), command)
 		case !strings.Contains(block.Comment, t.Name()):
 		case address != nil:
-			server = startUntil(t, address[1], "/-/ready", d.command("exec "+block.Text))
+			server = simtest.StartServing(t, d.command("exec "+block.Text), address[1], "/-/ready")
 		default:
 			d.output(block.Text)
 		}
@@ -53,16 +52,6 @@ func TestNotificationsDocument(t *testing.T) {
 	p.Eventually("a sold-out configuration", func() bool {
 		return p.value(`count(count_over_time(server_rental_configuration_in_stock[5m] offset 15s))`) > 0
 	})
-	setConfigurationInStock(api, tokens["main"], true)
+	setStock(api, tokens["main"], true, 0)
 	to.expect("Plan ", 1, time.Minute)
-}
-
-// setConfigurationInStock changes the stock of the first saved configuration; all others are in
-// stock.
-func setConfigurationInStock(api *simtest.API, token string, inStock bool) {
-	api.Change(func(w *simulator.World) {
-		for i, c := range w.Accounts[token].Configurations {
-			c["in_stock"] = inStock || i > 0
-		}
-	})
 }

@@ -4,19 +4,18 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"net/http"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -28,19 +27,7 @@ func TestMain(m *testing.M) { simtest.Main(m) }
 // start runs a program that serves on an address, until it is ready.
 func start(t testing.TB, address, path string, args ...string) *simtest.Process {
 	t.Helper()
-	return startUntil(t, address, "/-/ready", exec.Command(path, append(args, "--web.listen-address="+address)...))
-}
-
-// startUntil runs a program until it responds to a path with 200.
-func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Process {
-	t.Helper()
-	p := simtest.StartCommand(t, cmd)
-	p.URL = "http://" + address
-	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.MethodGet, p.URL+path)
-		return err == nil && r.Status == http.StatusOK
-	})
-	return p
+	return simtest.StartServing(t, exec.Command(path, append(args, "--web.listen-address="+address)...), address, "/-/ready")
 }
 
 // startAPI serves a simulated provider with an account for each name, and returns the
@@ -64,17 +51,6 @@ func startExporter(t *testing.T, api *simtest.API, tokens map[string]string, set
 	p := simtest.StartProcess(t, append(flags, "--config.file="+api.ConfigFile(t.TempDir(), tokens, settings))...)
 	p.WaitReady()
 	return p
-}
-
-// setInStock brings a plan back in stock.
-func setInStock(w *simulator.World, plan string) {
-	for _, p := range w.Plans {
-		if p["id"] == plan {
-			simulator.Put(p, true, "availability", "in_stock")
-			simulator.Put(p, "instant", "availability", "delivery")
-			simulator.Put(p, nil, "availability", "alternative")
-		}
-	}
 }
 
 // prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
@@ -111,17 +87,31 @@ func startPrometheusIn(t testing.TB, dir, config string) *prometheus {
 	return &prometheus{p, t, address}
 }
 
-// series is a series of a result, with its last finite value.
+// series is a series of a result.
 type series struct {
-	labels map[string]string
-	value  float64
-	finite bool
+	labels  map[string]string
+	samples []model.SamplePair
+	value   float64 // the last one that is finite
+	finite  bool    // whether there is one
+}
+
+func newSeries(metric model.Metric, samples ...model.SamplePair) series {
+	s := series{labels: map[string]string{}, samples: samples}
+	for name, value := range metric {
+		s.labels[string(name)] = string(value)
+	}
+	for _, sample := range samples {
+		if v := float64(sample.Value); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			s.value, s.finite = v, true
+		}
+	}
+	return s
 }
 
 // query evaluates an expression now.
 func (p *prometheus) query(expr string) []series {
 	p.t.Helper()
-	return p.evaluate("query", url.Values{"query": {expr}})
+	return p.evaluate(expr, v1.Range{})
 }
 
 // value returns the value of the first series of a result; 0 if there is none.
@@ -133,39 +123,32 @@ func (p *prometheus) value(expr string) float64 {
 	return 0
 }
 
-// evaluate evaluates a query with a path of Prometheus' API: query or query_range.
-func (p *prometheus) evaluate(path string, query url.Values) []series {
+// evaluate evaluates an expression over a range of time, or at its end if it has no step.
+func (p *prometheus) evaluate(expr string, r v1.Range) (all []series) {
 	p.t.Helper()
-	var response struct {
-		Status, Error string
-		Warnings      []string
-		Data          struct {
-			Result []struct {
-				Metric map[string]string
-				Value  []any
-				Values [][]any
-			}
+	client, err := api.NewClient(api.Config{Address: p.URL})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var result model.Value
+	var warnings v1.Warnings
+	if r.Step > 0 {
+		result, warnings, _, err = v1.NewAPI(client).QueryRange(p.t.Context(), expr, r)
+	} else {
+		result, warnings, _, err = v1.NewAPI(client).Query(p.t.Context(), expr, r.End)
+	}
+	if err != nil || len(warnings) > 0 {
+		p.t.Errorf("%v %v\n%s", err, warnings, expr)
+	}
+	switch result := result.(type) {
+	case model.Vector:
+		for _, s := range result {
+			all = append(all, newSeries(s.Metric, model.SamplePair{Timestamp: s.Timestamp, Value: s.Value}))
 		}
-	}
-	if err := json.Unmarshal([]byte(p.Get("/api/v1/"+path+"?"+query.Encode()).Body), &response); err != nil {
-		p.t.Fatalf("%s: %v", path, err)
-	}
-	if response.Status != "success" || len(response.Warnings) > 0 {
-		p.t.Errorf("%s: %s %v\n%s", path, response.Error, response.Warnings, query.Get("query"))
-	}
-	var all []series
-	for _, r := range response.Data.Result {
-		one := series{labels: r.Metric}
-		for _, sample := range append(r.Values, r.Value) {
-			if len(sample) != 2 {
-				continue
-			}
-			v, err := strconv.ParseFloat(fmt.Sprint(sample[1]), 64)
-			if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-				one.value, one.finite = v, true
-			}
+	case model.Matrix:
+		for _, s := range result {
+			all = append(all, newSeries(s.Metric, s.Values...))
 		}
-		all = append(all, one)
 	}
 	return all
 }

@@ -4,12 +4,13 @@ package e2e
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -37,7 +38,7 @@ func TestLoadHistory(t *testing.T) {
 
 	p := startPrometheusIn(t, filepath.Dir(data), "global: {}\n")
 	at := func(at time.Time, expr string) []series {
-		return p.evaluate("query", url.Values{"query": {expr}, "time": {fmt.Sprint(at.Unix())}})
+		return p.evaluate(expr, v1.Range{End: at})
 	}
 	if up := at(end, `up{job="server_rental", instance="exporter:10170"}`); len(up) != 1 || up[0].value != 1 {
 		t.Errorf("got up %v, want 1 for the target of the demo", up)

@@ -3,47 +3,24 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
 // step is the interval of the simulated history.
 const step = 3 * time.Minute
-
-// alertRule is a rule of alerts/, as far as it decides when a message is sent.
-type alertRule struct {
-	Alert, Expr   string
-	For           model.Duration
-	KeepFiringFor model.Duration `yaml:"keep_firing_for"`
-	Labels        map[string]string
-}
-
-func alertRules(t *testing.T) (all []alertRule) {
-	t.Helper()
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		var rules struct{ Groups []struct{ Rules []alertRule } }
-		repo.ReadYAML(t, file, &rules)
-		for _, g := range rules.Groups {
-			all = append(all, slices.DeleteFunc(g.Rules, func(r alertRule) bool { return r.Alert == "" })...)
-		}
-	}
-	return all
-}
 
 // TestMonth counts the messages of a simulated month: 15 plans, 10 servers, three outages of the API
 // with three accounts. Prometheus evaluates the expressions; how long an alert fires, and when it is
@@ -54,14 +31,14 @@ func TestMonth(t *testing.T) {
 	end := time.Now().Add(-time.Hour).Truncate(step)
 	begin := end.AddDate(0, 0, -30)
 	dir := t.TempDir()
-	rules := alertRules(t)
-	writeHistory(t, dir, rules, begin, end)
+	alerts := rules.Alerts(t)
+	writeHistory(t, dir, alerts, begin, end)
 	address := simtest.FreeAddress(t)
 	p := &prometheus{start(t, address, repo.Program(t, "prometheus"), "--config.file="+simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), "global: {}\n"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--storage.tsdb.retention.time=100y"), t, address}
 
 	total, counts := 0, map[string]int{}
-	for _, r := range rules {
+	for _, r := range alerts {
 		if r.Labels["severity"] == "info" {
 			continue
 		}
@@ -83,54 +60,26 @@ func TestMonth(t *testing.T) {
 	}
 }
 
+// metrics matches the metrics that an expression names.
+var metrics = regexp.MustCompile(`\b(up|server_rental_\w+)\b`)
+
 // writeHistory makes Prometheus' data of the metrics that rules name.
-func writeHistory(t *testing.T, dir string, rules []alertRule, begin, end time.Time) {
+func writeHistory(t *testing.T, dir string, alerts map[string]rulefmt.Rule, begin, end time.Time) {
 	t.Helper()
-	run := func(program string, args ...string) {
-		cmd := exec.Command(program, args...)
-		cmd.Dir = repo.Path(t, ".")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", program, err, out)
-		}
+	var used []string
+	for _, r := range alerts {
+		used = append(used, metrics.FindAllString(r.Expr, -1)...)
 	}
-	run("go", "build", "-o", dir+"/simulator", "./cmd/simulator")
-	history, err := os.Create(filepath.Join(dir, "history.om"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewWriter(history)
-	cmd := exec.Command(dir+"/simulator", "history", "--days=30", fmt.Sprint("--end=", end.Unix()))
-	in, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	used := map[string]bool{} // whether rules name a metric
-	for lines := bufio.NewScanner(in); lines.Scan(); {
-		name := lines.Text()[:max(0, strings.IndexAny(lines.Text(), "{ "))]
-		if _, known := used[name]; !known {
-			used[name] = slices.ContainsFunc(rules, func(r alertRule) bool { return strings.Contains(r.Expr, name) })
-		}
-		if name != "#" && used[name] {
-			fmt.Fprintln(out, lines.Text())
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	writeOutages(out, begin, end)
-	fmt.Fprintln(out, "# EOF")
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	run(repo.Program(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=486h", history.Name(), filepath.Join(dir, "data"))
+	simtest.WriteFile(t, filepath.Join(dir, "outages.om"), outages(begin, end)+"# EOF\n")
+	repo.Run(t, repo.Path(t, "."), "go", "build", "-o", dir+"/simulator", "./cmd/simulator")
+	repo.Run(t, dir, "bash", "-euo", "pipefail", "-c", `{ ./simulator history --days=30 --end="$0" | grep -E "^($1)\{"; cat outages.om; } >history.om`,
+		fmt.Sprint(end.Unix()), strings.Join(used, "|"))
+	repo.Run(t, dir, repo.Program(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", "--quiet", "--max-block-duration=486h", "history.om", "data")
 }
 
-// writeOutages lets the collectors of three accounts fail for 40 minutes, three hours and 20 minutes,
+// outages lets the collectors of three accounts fail for 40 minutes, three hours and 20 minutes,
 // beginning within five minutes.
-func writeOutages(out *bufio.Writer, begin, end time.Time) {
+func outages(begin, end time.Time) string {
 	var successes, times strings.Builder
 	i := 0
 	for _, account := range []string{"", "main", "lab", "web"} {
@@ -154,36 +103,22 @@ func writeOutages(out *bufio.Writer, begin, end time.Time) {
 			}
 		}
 	}
-	fmt.Fprint(out, successes.String(), times.String())
+	return successes.String() + times.String()
 }
 
 // span is when an alert fires, from the begin of the month.
 type span struct{ from, to time.Duration }
 
 // firing returns when each alert of a rule fires, by its labels.
-func (p *prometheus) firing(r alertRule, begin, end time.Time) map[string][]span {
+func (p *prometheus) firing(r rulefmt.Rule, begin, end time.Time) map[string][]span {
 	p.t.Helper()
 	all := map[string][]span{}
 	active := map[string][]time.Duration{}
 	for from := begin; from.Before(end); from = from.AddDate(0, 0, 10) { // a range has at most 11,000 steps
-		query := url.Values{"query": {r.Expr}, "step": {step.String()}, "start": {fmt.Sprint(from.Unix())}, "end": {fmt.Sprint(from.AddDate(0, 0, 10).Add(-step).Unix())}}
-		var response struct {
-			Error string
-			Data  struct {
-				Result []struct {
-					Metric map[string]string
-					Values [][2]any
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(p.Get("/api/v1/query_range?"+query.Encode()).Body), &response); err != nil || response.Error != "" {
-			p.t.Fatalf("%s: %v %s", r.Alert, err, response.Error)
-		}
-		for _, one := range response.Data.Result {
-			labels := fmt.Sprint(one.Metric)
-			for _, v := range one.Values {
-				seconds, _ := strconv.ParseFloat(fmt.Sprintf("%f", v[0]), 64)
-				active[labels] = append(active[labels], time.Unix(int64(seconds), 0).Sub(begin))
+		for _, one := range p.evaluate(r.Expr, v1.Range{Start: from, End: from.AddDate(0, 0, 10).Add(-step), Step: step}) {
+			labels := fmt.Sprint(one.labels)
+			for _, sample := range one.samples {
+				active[labels] = append(active[labels], sample.Timestamp.Time().Sub(begin))
 			}
 		}
 	}
@@ -205,10 +140,10 @@ func (p *prometheus) firing(r alertRule, begin, end time.Time) map[string][]span
 }
 
 // messages returns how many messages the routes of alerts/alertmanager.yml make of a rule's alerts.
-func messages(r alertRule, firing map[string][]span, length time.Duration) (n int) {
+func messages(r rulefmt.Rule, firing map[string][]span, length time.Duration) (n int) {
 	if r.Labels["kind"] == "news" {
 		for labels, spans := range firing {
-			n += messages(alertRule{}, map[string][]span{labels: spans}, length)
+			n += messages(rulefmt.Rule{}, map[string][]span{labels: spans}, length)
 		}
 		return n
 	}

@@ -44,9 +44,7 @@ func TestHazards(t *testing.T) {
 		t.Fatal("no such case")
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "hazards.test.yml"), before+others)
-	if out, err := exec.Command(repo.Program(t, "vmalert-tool"), "unittest", "-disableAlertgroupLabel", "-files="+file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	repo.Run(t, ".", repo.Program(t, "vmalert-tool"), "unittest", "-disableAlertgroupLabel", "-files="+file)
 }
 
 // startVictoriaMetrics runs VictoriaMetrics, into which two vmagents write what they scrape,
@@ -56,7 +54,7 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	path, vmagent, vmalert := repo.Program(t, "victoria-metrics"), repo.Program(t, "vmagent"), repo.Program(t, "vmalert")
 	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	run := func(listen, path string, args ...string) *simtest.Process {
-		return startUntil(t, listen, "/health", exec.Command(path, append(args, "-httpListenAddr="+listen)...))
+		return simtest.StartServing(t, exec.Command(path, append(args, "-httpListenAddr="+listen)...), listen, "/health")
 	}
 	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s", "-dedup.minScrapeInterval=2s")
 	config := simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape)

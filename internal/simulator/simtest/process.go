@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,18 @@ func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 		if t.Failed() {
 			t.Logf("%s:\n%s", cmd, p.Log)
 		}
+	})
+	return p
+}
+
+// StartServing runs a program that serves on an address, and waits until it responds to a path with 200.
+func StartServing(t testing.TB, cmd *exec.Cmd, address, path string) *Process {
+	t.Helper()
+	p := StartCommand(t, cmd)
+	p.URL = "http://" + address
+	p.Eventually("ready", func() bool {
+		r, err := Do(http.MethodGet, p.URL+path)
+		return err == nil && r.Status == http.StatusOK
 	})
 	return p
 }

@@ -54,12 +54,11 @@ func serveCommand(app *kingpin.Application) {
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
-		sim := simulator.New(simulator.Options{})
-		sim.Change(func(w *simulator.World) {
-			for name, token := range *accounts {
-				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
-			}
-		})
+		names := map[string]string{} // by token
+		for name, token := range *accounts {
+			names[token] = name
+		}
+		sim := simulator.New(simulator.Options{Accounts: names})
 		if *activity {
 			go sim.Run(context.Background())
 		}

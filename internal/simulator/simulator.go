@@ -30,7 +30,8 @@ const Prefix = "/api/v1"
 
 // Options configures a simulator. The zero value is the documented service.
 type Options struct {
-	Unlimited bool // admits more than the documented rate limits, and sends no RateLimit headers
+	Accounts  map[string]string // names of example accounts by token
+	Unlimited bool              // admits more than the documented rate limits, and sends no RateLimit headers
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
@@ -50,12 +51,15 @@ type cached struct {
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
-// locations, OS images and an operational status, and without any account.
+// locations, OS images and an operational status.
 func New(o Options) *Simulator {
 	c := newCatalog()
 	w := &World{
 		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
 		Accounts: map[string]*Account{}, SoldOutAt: map[[2]string]bool{}, Failing: map[string]int{},
+	}
+	for token, name := range o.Accounts {
+		w.Accounts[token] = ExampleAccount(name, time.Now())
 	}
 	recompute(w)
 	s := &Simulator{world: w, cache: map[string]cached{}}

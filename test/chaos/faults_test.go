@@ -1,20 +1,14 @@
 // Package chaos holds tests only. They run the whole exporter under faults, restarts and
 // load, and check what it guarantees regardless.
-//
-// CHAOS_RUNS is the number of fault schedules (6; with -short 3), CHAOS_SEED the seed of
-// the first one (1).
 package chaos_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,36 +21,24 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
-// envNumber returns a number from the environment.
-func envNumber(t testing.TB, name string, fallback uint64) uint64 {
-	t.Helper()
-	n, err := strconv.ParseUint(cmp.Or(os.Getenv(name), fmt.Sprint(fallback)), 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // TestFaultSchedules runs the exporter through random schedules of faults, reloads,
 // token changes and changing data. All the while, what it exports must be right or
 // absent, what no fault concerns must be there, and rate limits must hold. At the end
 // everything must be right again, and no goroutine may be left.
 //
-// The seeds are fixed. To repeat a failed schedule, set CHAOS_SEED to its seed and
-// CHAOS_RUNS=1; goroutines are not scheduled the same way twice, so it may take a few
-// attempts.
+// The seeds are fixed. Goroutines are not scheduled the same way twice, so it may take a few
+// attempts to repeat a schedule that failed.
 func TestFaultSchedules(t *testing.T) {
 	runs := uint64(6)
 	if testing.Short() {
 		runs = 3
 	}
-	first := envNumber(t, "CHAOS_SEED", 1)
 	percent := debug.SetGCPercent(400) // a third less processor time
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
-	for seed := range envNumber(t, "CHAOS_RUNS", runs) {
-		t.Run(fmt.Sprint("seed=", first+seed), func(t *testing.T) {
+	for seed := uint64(1); seed <= runs; seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { runSchedule(t, rand.New(rand.NewPCG(first+seed, 0))) })
+			synctest.Test(t, func(t *testing.T) { runSchedule(t, rand.New(rand.NewPCG(seed, 0))) })
 		})
 	}
 }

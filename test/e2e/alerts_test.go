@@ -73,15 +73,20 @@ func (p *phone) expect(text string, n int, within time.Duration) {
 	p.t.Logf("%q: after %s", text, time.Since(began).Round(time.Second))
 }
 
+func startAlertmanager(t *testing.T, config string) *simtest.Process {
+	t.Helper()
+	dir := t.TempDir()
+	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
+	return start(t, simtest.FreeAddress(t), repo.Program(t, "prometheus-alertmanager", "alertmanager"),
+		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+}
+
 // startStack runs a Prometheus that scrapes an exporter with rules, and Alertmanager with the
 // configuration of the repository, which sends to a phone.
 func startStack(t *testing.T, exporter *simtest.Process, rules string) (*prometheus, *phone) {
 	t.Helper()
-	to, dir, address := newPhone(t), t.TempDir(), simtest.FreeAddress(t)
-	config := strings.ReplaceAll(repo.Read(t, "alerts/alertmanager.yml"), "http://ntfy.invalid", to.URL)
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
-	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"),
-		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	to := newPhone(t)
+	alertmanager := startAlertmanager(t, strings.ReplaceAll(repo.Read(t, "alerts/alertmanager.yml"), "http://ntfy.invalid", to.URL))
 	return startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 15s, evaluation_interval: 15s}
 rule_files: ['%s/*.rules.yml']
@@ -89,7 +94,7 @@ scrape_configs:
   - {job_name: rental, static_configs: [{targets: [%q]}]}
 alerting:
   alertmanagers: [{static_configs: [{targets: [%q]}]}]
-`, rules, strings.TrimPrefix(exporter.URL, "http://"), address)), to
+`, rules, strings.TrimPrefix(exporter.URL, "http://"), strings.TrimPrefix(alertmanager.URL, "http://"))), to
 }
 
 // setStock changes the stock of saved configurations of an account, by their position.
@@ -218,11 +223,8 @@ inhibit_rules:
 			alerts = append(alerts, alert{labels{"alertname": name, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
 		}
 	}
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
-	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"),
-		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
-	r, err := http.Post("http://"+address+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, alerts)))
+	alertmanager := startAlertmanager(t, config)
+	r, err := http.Post(alertmanager.URL+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, alerts)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +232,7 @@ inhibit_rules:
 	simtest.AssertEqual(t, "status", r.StatusCode, http.StatusOK)
 	bySeverity := func(query string) map[string]int {
 		var got []alert
-		if err := json.Unmarshal([]byte(simtest.Get(t, "http://"+address+"/api/v2/alerts?"+query).Body), &got); err != nil {
+		if err := json.Unmarshal([]byte(alertmanager.Get("/api/v2/alerts?"+query).Body), &got); err != nil {
 			t.Fatal(err)
 		}
 		n := map[string]int{}

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -34,15 +33,12 @@ func start(t testing.TB, address, path string, args ...string) *simtest.Process 
 // tokens by name.
 func startAPI(t *testing.T, names ...string) (*simtest.API, map[string]string) {
 	t.Helper()
-	api, tokens := simtest.Start(t, simulator.Options{}), map[string]string{}
-	api.Change(func(w *simulator.World) {
-		clear(w.Accounts)
-		for _, name := range names {
-			tokens[name] = "secret-token-of-" + name
-			w.Accounts[tokens[name]] = simulator.ExampleAccount(name, time.Now())
-		}
-	})
-	return api, tokens
+	accounts, tokens := map[string]string{}, map[string]string{}
+	for _, name := range names {
+		tokens[name] = "secret-token-of-" + name
+		accounts[tokens[name]] = name
+	}
+	return simtest.Start(t, simulator.Options{Accounts: accounts}), tokens
 }
 
 // startExporter runs the exporter, with more settings and flags, until it is ready.
@@ -83,7 +79,8 @@ func startPrometheusIn(t testing.TB, dir, config string) *prometheus {
 	t.Helper()
 	address := simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
-	p := start(t, address, repo.Program(t, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
+	p := start(t, address, repo.Program(t, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--storage.tsdb.retention.time=100y", "--log.level=debug")
 	return &prometheus{p, t, address}
 }
 

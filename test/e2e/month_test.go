@@ -33,10 +33,7 @@ func TestMonth(t *testing.T) {
 	dir := t.TempDir()
 	alerts := rules.Alerts(t)
 	writeHistory(t, dir, alerts, begin, end)
-	address := simtest.FreeAddress(t)
-	p := &prometheus{start(t, address, repo.Program(t, "prometheus"), "--config.file="+simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), "global: {}\n"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--storage.tsdb.retention.time=100y"), t, address}
-
+	p := startPrometheusIn(t, dir, "global: {}\n")
 	total, counts := 0, map[string]int{}
 	for _, r := range alerts {
 		if r.Labels["severity"] == "info" {

@@ -2,10 +2,11 @@ package helm
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	monitoringv1alpha1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -22,17 +23,9 @@ type route struct {
 // TestAlertmanagerConfig compares the routes and the address of README.md with those of
 // alerts/alertmanager.yml.
 func TestAlertmanagerConfig(t *testing.T) {
-	var values map[string]any
-	for _, block := range readmeBlocks(t) {
-		if err := yaml.Unmarshal([]byte(block), &values); err != nil {
-			t.Fatal(err)
-		}
-		if values["extraObjects"] != nil {
-			break
-		}
-	}
-	file := simtest.WriteFile(t, t.TempDir()+"/values.yaml", string(simtest.Encode(t, values)))
-	spec := one[*monitoringv1alpha1.AlertmanagerConfig](t, render(t, "minimal", "--values", file), "rental").Spec
+	blocks := readmeBlocks(t)
+	example := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "kind: AlertmanagerConfig") })
+	spec := one[*monitoringv1alpha1.AlertmanagerConfig](t, renderWith(t, blocks[example]), "rental").Spec
 	var got []route
 	for _, raw := range spec.Route.Routes {
 		var r route

@@ -49,14 +49,8 @@ func buildHelm(dir string) (path string, err error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// runHelm runs Helm without a cluster and without an environment.
-func runHelm(t *testing.T, args ...string) (stdout string, err error) {
-	t.Helper()
-	return runVersion(t, helm4, args...)
-}
-
-// runVersion is runHelm for a version.
-func runVersion(t *testing.T, version func() (string, error), args ...string) (stdout string, err error) {
+// runHelm runs a version of Helm without a cluster and without an environment.
+func runHelm(t *testing.T, version func() (string, error), args ...string) (stdout string, err error) {
 	t.Helper()
 	path, err := version()
 	if err != nil {
@@ -75,7 +69,7 @@ func runVersion(t *testing.T, version func() (string, error), args ...string) (s
 
 func mustHelm(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := runHelm(t, args...)
+	out, err := runHelm(t, helm4, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +120,12 @@ func render(t *testing.T, values string, args ...string) (all objects) {
 		all = append(all, o)
 	}
 	return all
+}
+
+// renderWith renders the chart with values as text.
+func renderWith(t *testing.T, values string) objects {
+	t.Helper()
+	return render(t, "minimal", "--values", simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), values))
 }
 
 // of returns the objects of a type.

@@ -114,9 +114,7 @@ func checkConfig(t *testing.T, all objects, parts ...string) {
 
 // TestExample checks that the chart accepts every setting of example.yml.
 func TestExample(t *testing.T) {
-	indented := "config:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(repo.Read(t, "example.yml"), "  ")
-	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), indented)
-	checkConfig(t, render(t, "minimal", "--values", values))
+	checkConfig(t, renderWith(t, "config:\n"+regexp.MustCompile(`(?m)^`).ReplaceAllString(repo.Read(t, "example.yml"), "  ")))
 }
 
 // TestProbes runs the exporter as a pod of a StatefulSet, and asks it as a node and as

@@ -60,7 +60,7 @@ func TestWithoutFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, files := range map[string]string{"prometheusRule": "files/alerts/*.rules.yml", "dashboards": "files/dashboards/*.json"} {
-		_, err := runHelm(t, "template", dir, "--values", valuesFile(t, "minimal"), "--set", value+".enabled=true")
+		_, err := runHelm(t, helm4, "template", dir, "--values", valuesFile(t, "minimal"), "--set", value+".enabled=true")
 		if want := value + ".enabled: the chart has no " + files; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %q", err, want)
 		}
@@ -72,7 +72,7 @@ func TestHelm3(t *testing.T) {
 	blank := regexp.MustCompile(`\n\s*\n`)
 	for _, values := range []string{"everything", "pair", "token"} {
 		args := []string{"template", "rental", chart, "--namespace", namespace, "--kube-version=1.32.0", "--values", valuesFile(t, values)}
-		got, err := runVersion(t, helm3, args...)
+		got, err := runHelm(t, helm3, args...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestRefused(t *testing.T) {
 	refused := func(want string, args ...string) {
 		t.Helper()
 		args = append([]string{"template", chart, "--values", valuesFile(t, "minimal")}, args...)
-		if _, err := runHelm(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := runHelm(t, helm4, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got error %v, want %q", args, err, want)
 		}
 	}
@@ -162,9 +162,10 @@ func TestRefused(t *testing.T) {
 
 // readmeBlocks returns the examples of values in README.md.
 func readmeBlocks(t *testing.T) (blocks []string) {
-	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
-	for _, b := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1) {
-		blocks = append(blocks, b[1])
+	for _, b := range repo.Documents(t)["deploy/helm/server-rental-exporter/README.md"].Blocks {
+		if b.Language == "yaml" {
+			blocks = append(blocks, b.Text)
+		}
 	}
 	return blocks
 }
@@ -173,11 +174,12 @@ func readmeBlocks(t *testing.T) (blocks []string) {
 // need no cluster, with the notes that Helm then prints.
 func TestReadme(t *testing.T) {
 	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
-	values := filepath.Join(t.TempDir(), "rental.yaml")
-	for _, block := range slices.Backward(readmeBlocks(t)) { // the first one is that of the commands
+	blocks := readmeBlocks(t)
+	for _, block := range blocks {
 		t.Log(block)
-		render(t, "minimal", "--values", simtest.WriteFile(t, values, block))
+		renderWith(t, block)
 	}
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0]) // of the commands
 	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
 	if len(commands) == 0 {
 		t.Fatal("no commands")

@@ -2,8 +2,6 @@
 package demo
 
 import (
-	"time"
-
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
@@ -25,11 +23,5 @@ func Watches() []collector.Watch {
 
 // New returns a simulated provider with the accounts.
 func New() *simulator.Simulator {
-	s := simulator.New(simulator.Options{})
-	s.Change(func(w *simulator.World) {
-		for token, account := range Accounts() {
-			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
-		}
-	})
-	return s
+	return simulator.New(simulator.Options{Accounts: Accounts()})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 )
 
-// Tokens of the accounts main and lab, which every [API] starts with. Tests that
+// Tokens of the accounts main and lab, which an [API] starts with by default. Tests that
 // issue more tokens use the prefix "secret-", which [AssertNoSecrets] looks for.
 const (
 	MainToken = "secret-token-of-main"
@@ -71,13 +71,10 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 }
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
-	a := &API{t: t, Simulator: simulator.New(o), URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
-	a.Change(func(w *simulator.World) {
-		for name, token := range Tokens() {
-			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
-		}
-	})
-	return a
+	if o.Accounts == nil {
+		o.Accounts = map[string]string{MainToken: "main", LabToken: "lab"}
+	}
+	return &API{t: t, Simulator: simulator.New(o), URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
 }
 
 func (a *API) serve(l net.Listener) {

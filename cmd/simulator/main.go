@@ -54,7 +54,7 @@ func serveCommand(app *kingpin.Application) {
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
-		names := map[string]string{} // by token
+		names := map[string]string{} // names of accounts by token
 		for name, token := range *accounts {
 			names[token] = name
 		}

@@ -20,14 +20,13 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
 )
 
-// interval is the time between two moments, which are multiples of it. It is that of the
-// recording rules about history, and below Prometheus' lookback of 5 minutes.
+// interval is the time between two moments; a moment is a multiple of it. The recording rules about
+// history have the same interval. It is below Prometheus' lookback of 5 minutes.
 const interval = 3 * time.Minute
 
-// writePast writes what Prometheus would have stored of the demo, except of the exporter itself,
-// in at most a year up to end: moment by moment, the data of the provider is mapped to the metrics
-// that an exporter would have had then, as OpenMetrics with time stamps. It depends on its
-// arguments only.
+// writePast writes the metrics of the demo, without the exporter's own, for at most a year up to end,
+// as OpenMetrics with time stamps. For each moment it maps the provider's data to metrics, as an
+// exporter would have done then. The result depends on the arguments only.
 func writePast(w io.Writer, end time.Time, length time.Duration) error {
 	start, out := end.Add(-length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, end, demo.Accounts())
@@ -99,7 +98,7 @@ func write(out *bufio.Writer, now time.Time, metrics []*metric.Sample) {
 	for _, sample := range metrics {
 		out.WriteString(sample.Definition.Name + target) //nolint:errcheck // Flush returns the error; likewise above and below
 		for i, name := range sample.Definition.Labels {
-			if sample.Labels[i] != "" { // as an absent one
+			if sample.Labels[i] != "" { // Prometheus stores no empty label
 				fmt.Fprintf(out, ",%s=%q", name, sample.Labels[i])
 			}
 		}

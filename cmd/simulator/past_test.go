@@ -34,7 +34,7 @@ func parse(t *testing.T, text []byte) (moments []string, last simtest.Exposition
 	if !complete {
 		t.Error("the end is missing")
 	}
-	var lines strings.Builder // of the last moment
+	var lines strings.Builder // samples of the last moment
 	for line := range strings.Lines(rest) {
 		i := strings.LastIndexByte(line, ' ')
 		if at := strings.TrimSpace(line[i:]); len(moments) == 0 || moments[len(moments)-1] != at {

@@ -14,7 +14,7 @@ import (
 type Past struct {
 	start, end time.Time
 	rand       *rand.Rand
-	changes    []change          // those that were not applied yet, by time
+	changes    []change          // changes that are not applied yet, by time
 	accounts   map[string]string // names by token
 }
 
@@ -36,7 +36,7 @@ func NewPast(start, end time.Time, accounts map[string]string) *Past {
 	return p
 }
 
-// Apply changes the world to that of a time, which is not before that of the last call.
+// Apply changes the world to its state at a time. Times must not decrease from call to call.
 func (p *Past) Apply(w *World, now time.Time) {
 	for ; len(p.changes) > 0 && !p.changes[0].at.After(now); p.changes = p.changes[1:] {
 		p.changes[0].apply(w)
@@ -109,9 +109,9 @@ func (p *Past) addIncidents(number int) {
 	p.add(begin.Add(2*time.Hour), func(w *World) { Put(w.Status, 0, "scheduled") })
 }
 
-// rewind sets the account to its state at a time, which follows from the time stamps of its
-// data at the end: a paid top-up appears when it is paid, all else when it is created. One
-// server is suspended for the last two days.
+// rewind sets the account to its state at a time. The time stamps of its data at the end decide: a
+// paid top-up appears when it is paid, all else when it is created. One server is suspended for the
+// last two days.
 func (a *Account) rewind(now, end time.Time) {
 	for _, list := range []*[]Object{&a.Topups, &a.Transactions, &a.Configurations, &a.SSHKeys} {
 		*list = filter(*list, func(o Object) bool { return !parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))).After(now) })

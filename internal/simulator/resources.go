@@ -192,7 +192,7 @@ type limiter struct {
 type quota struct {
 	admitted  bool
 	remaining int
-	reset     time.Duration // until the oldest counted request is a minute ago
+	reset     time.Duration // time until the oldest counted request is a minute ago
 }
 
 func (l *limiter) take(key string, now time.Time) quota {

@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// Prefix is that of the paths of all endpoints.
+// Prefix is how the path of each endpoint begins.
 const Prefix = "/api/v1"
 
 // Options configures a simulator. The zero value is the documented service.

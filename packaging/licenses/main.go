@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// systems are those that releases are built for: each links other modules.
+// systems are the operating systems of a release. A program is linked with other modules on each.
 var systems = []string{"linux", "darwin", "windows", "freebsd"}
 
-// module is a name and the directory of its files.
+// module is a Go module, and the directory that has its files.
 type module struct{ name, dir string }
 
 func main() {
@@ -26,7 +26,7 @@ func main() {
 		log.Fatal(err)
 	}
 	var order []string             // texts
-	users := map[string][]string{} // by text
+	users := map[string][]string{} // modules by text
 	for _, m := range linked {
 		texts, err := m.texts()
 		if err != nil {

@@ -57,8 +57,8 @@ func scrapedMetrics() promqltest.Catalog {
 	return known
 }
 
-// TestReadable limits how much there is to read: of an expression, and of templates, in which
-// queries are counted. A rule that takes more is a gauge of the exporter.
+// TestReadable limits the length of expressions and of templates, and the number of queries in
+// templates. A rule that needs more becomes a gauge of the exporter.
 func TestReadable(t *testing.T) {
 	var lengths []int
 	recorded := 0
@@ -74,7 +74,7 @@ func TestReadable(t *testing.T) {
 		for name, limit := range map[string]struct{ characters, queries int }{"summary": {110, 1}, "description": {350, 2}, "link": {250, 1}} {
 			text := r.Annotations[name]
 			atMost(t, r.Alert+": queries of "+name, strings.Count(text, "query"), limit.queries)
-			if name == "summary" { // beside its values
+			if name == "summary" { // its values do not count
 				text = value.ReplaceAllString(text, "")
 			}
 			atMost(t, r.Alert+": characters of "+name, length(text), limit.characters)
@@ -157,9 +157,9 @@ type unitTests struct {
 	}
 }
 
-// TestUnitTests asks for a unit test of each rule file, and of each alert one in which it fires and
-// one in which it is silent. It refuses what promtool accepts: a case that names an
-// unknown alert, series or label or expects nothing, and two cases of one name.
+// TestUnitTests checks that unit tests load each file of rules, and that each alert fires in one of
+// them and is silent in one. It refuses what promtool accepts: a case that names an unknown alert,
+// series or label or expects nothing, and two cases of one name.
 func TestUnitTests(t *testing.T) {
 	fires, silent, loaded, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	known, all := scrapedMetrics(), rules.Alerts(t)
@@ -183,7 +183,7 @@ func TestUnitTests(t *testing.T) {
 				silent[a.Alertname] = silent[a.Alertname] || len(*a.Expected) == 0
 				fires[a.Alertname] = fires[a.Alertname] || len(*a.Expected) > 0
 			}
-			for _, in := range c.Input { // without instance, it would not show that an alert has that label
+			for _, in := range c.Input { // a series without instance would hide that an alert has that label
 				if _, err := known.Check(in.Series); err != nil || !strings.Contains(in.Series, "instance=") {
 					t.Errorf("%s: %s: unknown, or no instance: %v", where, in.Series, err)
 				}
@@ -206,7 +206,7 @@ func TestPromtool(t *testing.T) {
 	promtool := repo.Program(t, "promtool")
 	t.Setenv("GOGC", "400") // makes it a fifth faster
 	t.Run("check", func(t *testing.T) {
-		// In the container the rules are where compose.yaml mounts them.
+		// compose.yaml mounts the rules at that path of the container.
 		config := strings.ReplaceAll(repo.Read(t, "deploy/compose/prometheus.yml"), "/etc/prometheus/alerts", repo.Path(t, "alerts"))
 		repo.Run(t, ".", promtool, "check", "config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config))
 		for path := range rules.Groups(t) {

@@ -26,8 +26,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
-// harness is the exporter without sockets and a simulated provider of which every
-// past state is known, in one synctest bubble.
+// harness is the exporter without sockets and a simulated provider in one synctest bubble. It
+// records every past state of the provider.
 type harness struct {
 	*simtest.API
 	*runner.Runner
@@ -43,8 +43,8 @@ type harness struct {
 	limits   rentalapi.Limits // the highest of all configurations
 
 	worldMu sync.Mutex
-	tokens  map[string]string    // by account
-	history map[string][]version // by collector and account
+	tokens  map[string]string    // tokens by account
+	history map[string][]version // versions of the data by collector and account
 	issued  int                  // tokens
 }
 

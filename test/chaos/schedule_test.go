@@ -78,7 +78,7 @@ func badResponses() []string {
 	}
 }
 
-// retryTimes are values of Retry-After and RateLimit-Reset, of which some are invalid.
+// retryTimes are values of Retry-After and RateLimit-Reset. Some are invalid.
 func retryTimes() []string {
 	now := time.Now()
 	return []string{"", "0", "1", "90", "240", "soon", "99999999999", now.Add(20 * time.Second).UTC().Format(http.TimeFormat), fmt.Sprint(now.Add(time.Minute).Unix())}

@@ -56,8 +56,8 @@ const (
 	production = "compose.production.yaml"
 )
 
-// load reads a file, with the example in place of its copy, and changes to the directory that paths
-// in it start from.
+// load reads a file, with the example in place of its copy, and changes to the directory of the file,
+// because paths in it are relative.
 func load(t *testing.T, file string) (c compose) {
 	t.Helper()
 	t.Chdir(repo.Path(t, "deploy/compose"))
@@ -163,7 +163,7 @@ func TestWiring(t *testing.T) {
 			assertServed(t, services, group.StaticConfigs[0].Targets[0])
 		}
 		simtest.AssertEqual(t, "configuration", services["prometheus"].local("/etc/prometheus/prometheus.yml"), "prometheus.yml")
-		if file == demo { // whose notifications go to the service that has the name of the placeholder
+		if file == demo { // its notifications go to the service that has the name of the placeholder
 			notifications := services["notifications"]
 			simtest.AssertEqual(t, "alertmanager.yml", services["alertmanager"].local("/etc/alertmanager/alertmanager.yml"), "../../alerts/alertmanager.yml")
 			placeholder := "http://" + notifications.Networks["default"].Aliases[0] + "/TOPIC"

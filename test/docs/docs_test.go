@@ -25,7 +25,7 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			if u.Scheme != "" {
-				continue // of another site
+				continue // the link leads to another site
 			}
 			target := path
 			if u.Path != "" {

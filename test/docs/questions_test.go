@@ -11,8 +11,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
-// TestQuestions evaluates each query of docs/metrics.md on the data of testdata/questions.yml, in
-// which its question stands for it. " (2)" follows a question that has a second query.
+// TestQuestions evaluates each query of docs/metrics.md on the data of testdata/questions.yml. There
+// the question stands in the place of the query, and " (2)" follows it for a second query.
 func TestQuestions(t *testing.T) {
 	test := repo.Read(t, "test/docs/testdata/questions.yml")
 	query := regexp.MustCompile("(?s)```promql\n(.*?)```")

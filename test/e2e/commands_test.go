@@ -36,7 +36,7 @@ var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
 
 // TestDocumentedCommands runs the blocks of shell commands whose comment names it, in a
 // copy of the repository, with a simulated provider in place of the documents' example.
-// Where a block shows output, the commands must print it.
+// If a block shows output, the commands must print it.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
@@ -141,7 +141,7 @@ func (d documented) serve(line string) {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		d.t.Error(err)
 	}
-	p.Wait() // with any status: go run has that of a signal
+	p.Wait() // any status is right: go run returns that of a signal
 }
 
 // command returns a shell that runs commands in the copy, with the exporter in its PATH. A

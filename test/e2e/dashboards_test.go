@@ -50,7 +50,7 @@ func TestDashboardQueries(t *testing.T) {
 type dashboardStack struct {
 	*prometheus
 	api       *simtest.API
-	tokens    map[string]string // of accounts, of which held is never known
+	tokens    map[string]string // tokens by account; nothing is ever known of the account held
 	alone     *prometheus       // scrapes the first exporter only
 	exporters []string          // addresses, which are the values of the label instance
 	began     time.Time
@@ -60,7 +60,7 @@ type dashboardStack struct {
 const (
 	restockedPlan = "ryzen-5-3600" // sold out at first
 	savedPlan     = "ryzen-9-9950x"
-	oldPrice      = 12.5 // of the first server of main, before it is 15
+	oldPrice      = 12.5 // price of the first server of main, before it is 15
 	// restocking are the settings of an exporter that soon sees what happen changes.
 	restocking = "collectors: {transactions: {interval: 10s}, servers: {interval: 10s}}\nwatches: [{name: restocked, plans: [" + restockedPlan + "]}]\n"
 	queryStep  = 5 * time.Second
@@ -212,8 +212,8 @@ func (s *dashboardStack) checkQuery(q grafana.Query) {
 	}
 }
 
-// checkTruth compares what panels show with the provider's data, of which the account held is never
-// known: sums with the number of accounts that they know, and rows without a value last.
+// checkTruth compares what panels show with the provider's data: sums with the number of accounts
+// that they know (the account held is never known), and rows without a value last.
 func (s *dashboardStack) checkTruth() {
 	s.t.Helper()
 	queries := map[string]grafana.Query{}
@@ -296,8 +296,8 @@ func (s *dashboardStack) truth(w *simulator.World) map[string]map[string]float64
 	return want
 }
 
-// perProcess matches queries about when and how often exporters make requests, of which two
-// exporters make more, and of times at which each saw a change.
+// perProcess matches queries about requests of exporters and about times at which an exporter saw a
+// change. Two exporters give other results than one.
 var perProcess = regexp.MustCompile(`server_rental_exporter_(collector|api)|_total|_last_(restock|hit)_|avg_over_time|time\(\)`)
 
 // recorded matches what rules record every three minutes: of the two Prometheus servers, which

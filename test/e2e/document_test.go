@@ -31,7 +31,7 @@ func TestNotificationsDocument(t *testing.T) {
 	d.writeFiles()
 	d.output("cp " + simtest.Binary(t) + " .")
 	home := d.dir
-	var server *simtest.Process // that was started last: Prometheus
+	var server *simtest.Process // the one that was started last: Prometheus
 	for _, block := range repo.Documents(t)["docs/notifications.md"].Blocks {
 		name, isFile := strings.CutPrefix(strings.SplitN(block.Text, "\n", 2)[0], "# ")
 		command := d.replace.Replace(block.Text)

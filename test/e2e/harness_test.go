@@ -67,7 +67,7 @@ type prometheus struct {
 	address string
 }
 
-// startPrometheus starts Prometheus with a configuration in which SELF is its own
+// startPrometheus starts Prometheus with a configuration. SELF in it stands for Prometheus' own
 // address.
 func startPrometheus(t testing.TB, config string) *prometheus {
 	t.Helper()

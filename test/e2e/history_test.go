@@ -46,7 +46,7 @@ func TestLoadHistory(t *testing.T) {
 	if gaps := at(end, "count_over_time(absent(up)[23h:1m])"); len(gaps) > 0 {
 		t.Errorf("no scrape for %v minutes", gaps[0].value)
 	}
-	// Results of rules, some of which need the results of another, that is there once.
+	// Results of rules. Some rules read what others recorded.
 	for expr, want := range map[string]float64{
 		"count(plan:server_rental_plan_in_stock:avg90d)":                           15,
 		"count(account_configuration:server_rental_configuration_in_stock:avg30d)": 6,

@@ -70,8 +70,8 @@ func seriesKey(labels map[string]string) string {
 // provider's data stay the same.
 var changes = regexp.MustCompile(`^server_rental_(exporter_|catalog_generated_|status_updated_)`)
 
-// checkSeries compares the stored series with those that the exporter serves as text,
-// and the values of those that do not change.
+// checkSeries compares the stored series with those that the exporter serves as text. It compares
+// the values, too, of series that do not change.
 func (p *prometheus) checkSeries(job string, page simtest.Exposition) {
 	p.t.Helper()
 	const selector = `{job=%q, __name__=~"server_rental_.+", __name__!~"%s.*"}`

@@ -33,8 +33,8 @@ func TestVictoriaMetrics(t *testing.T) {
 	p.checkSeries("rental", exporter.Scrape())
 }
 
-// TestHazards: in VictoriaMetrics too, what is no change causes no alert. Its tests have another name
-// for expressions, and their time does not begin in 1970, as that of the timestamps does.
+// TestHazards runs the unit tests of hazards with vmalert-tool. It has another name for expressions,
+// and its time does not begin in 1970: one case needs that, because its timestamps are absolute.
 func TestHazards(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("promql_expr_test", "metricsql_expr_test", "../", repo.Path(t, "alerts")+"/").Replace(repo.Read(t, "alerts/tests/hazards.test.yml"))
@@ -59,7 +59,7 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s", "-dedup.minScrapeInterval=2s")
 	config := simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape)
 	for _, replica := range []string{"a", "b"} {
-		run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+config, "-promscrape.cluster.name="+replica, // which sets the time of scrapes
+		run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+config, "-promscrape.cluster.name="+replica, // the name sets the time of scrapes
 			"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue-"+replica))
 	}
 	run(simtest.FreeAddress(t), vmalert, "-rule="+repo.Path(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
@@ -72,7 +72,7 @@ func (p *prometheus) alerts() map[string]float64 {
 	p.t.Helper()
 	all := map[string]float64{}
 	for _, s := range p.query("ALERTS") {
-		delete(s.labels, "alertgroup") // of vmalert
+		delete(s.labels, "alertgroup") // vmalert adds it
 		all[seriesKey(s.labels)] = s.value
 	}
 	return all

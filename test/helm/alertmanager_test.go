@@ -25,7 +25,7 @@ type route struct {
 func TestAlertmanagerConfig(t *testing.T) {
 	blocks := readmeBlocks(t)
 	example := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "kind: AlertmanagerConfig") })
-	spec := one[*monitoringv1alpha1.AlertmanagerConfig](t, renderWith(t, blocks[example]), "rental").Spec
+	spec := object[*monitoringv1alpha1.AlertmanagerConfig](t, renderWith(t, blocks[example]), "rental").Spec
 	var got []route
 	for _, raw := range spec.Route.Routes {
 		var r route

@@ -44,7 +44,7 @@ var (
 // buildHelm builds Helm in a directory's module, unless it is in Go's build cache.
 func buildHelm(dir string) (path string, err error) {
 	cmd := exec.Command("go", "tool", "-n", "helm")
-	cmd.Dir, cmd.Stderr = dir, os.Stderr // with the progress of downloads
+	cmd.Dir, cmd.Stderr = dir, os.Stderr // standard error has the progress of downloads
 	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
 }
@@ -128,8 +128,8 @@ func renderWith(t *testing.T, values string) objects {
 	return render(t, "minimal", "--values", simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), values))
 }
 
-// of returns the objects of a type.
-func of[T runtime.Object](all objects) (found []T) {
+// objectsOf returns the objects of a type.
+func objectsOf[T runtime.Object](all objects) (found []T) {
 	for _, o := range all {
 		if o, ok := o.(T); ok {
 			found = append(found, o)
@@ -138,13 +138,13 @@ func of[T runtime.Object](all objects) (found []T) {
 	return found
 }
 
-// one returns the only object of a type with a name, or with any if that is empty.
-func one[T interface {
+// object returns the only object of a type with a name, or with any if that is empty.
+func object[T interface {
 	runtime.Object
 	metav1.Object
 }](t *testing.T, all objects, name string) T {
 	t.Helper()
-	found := slices.DeleteFunc(of[T](all), func(o T) bool { return name != "" && o.GetName() != name })
+	found := slices.DeleteFunc(objectsOf[T](all), func(o T) bool { return name != "" && o.GetName() != name })
 	if len(found) != 1 {
 		t.Fatalf("got %d objects of type %T %q, want 1", len(found), *new(T), name)
 	}
@@ -154,10 +154,10 @@ func one[T interface {
 // pod returns the pod template of the Deployment or the StatefulSet, and the exporter's container.
 func pod(t *testing.T, all objects) (template corev1.PodTemplateSpec, container corev1.Container) {
 	t.Helper()
-	if sets := of[*appsv1.StatefulSet](all); len(sets) > 0 {
+	if sets := objectsOf[*appsv1.StatefulSet](all); len(sets) > 0 {
 		template = sets[0].Spec.Template
 	} else {
-		template = one[*appsv1.Deployment](t, all, "").Spec.Template
+		template = object[*appsv1.Deployment](t, all, "").Spec.Template
 	}
 	simtest.AssertEqual(t, "first container", template.Spec.Containers[0].Name, "exporter")
 	return template, template.Spec.Containers[0]

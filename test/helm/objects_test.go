@@ -82,7 +82,7 @@ func kinds(all objects) string {
 // may connect to it.
 func egress(t *testing.T, all objects) string {
 	t.Helper()
-	policies := of[*networkingv1.NetworkPolicy](all)
+	policies := objectsOf[*networkingv1.NetworkPolicy](all)
 	if len(policies) == 0 {
 		return "any"
 	}
@@ -134,7 +134,7 @@ func checkSelectors(t *testing.T, all objects) {
 			assertSelects(t, "StatefulSet", o.Spec.Selector.MatchLabels, template.Labels)
 			total := container.Env[len(container.Env)-1]
 			simtest.AssertEqual(t, "shards", total, corev1.EnvVar{Name: "SERVER_RENTAL_TOTAL_SHARDS", Value: fmt.Sprint(*o.Spec.Replicas)})
-			service := one[*corev1.Service](t, all, o.Spec.ServiceName)
+			service := object[*corev1.Service](t, all, o.Spec.ServiceName)
 			simtest.AssertEqual(t, "clusterIP of the StatefulSet's Service", service.Spec.ClusterIP, corev1.ClusterIPNone)
 		case *policyv1.PodDisruptionBudget:
 			assertSelects(t, "PodDisruptionBudget", o.Spec.Selector.MatchLabels, template.Labels)
@@ -145,7 +145,7 @@ func checkSelectors(t *testing.T, all objects) {
 			assertSelects(t, "Service", o.Spec.Selector, template.Labels)
 		case *monitoringv1.ServiceMonitor:
 			var targets []string
-			for _, s := range of[*corev1.Service](all) {
+			for _, s := range objectsOf[*corev1.Service](all) {
 				assertSelects(t, "ServiceMonitor", o.Spec.Selector.MatchLabels, s.Labels)
 				found := o.Namespace == s.Namespace || slices.Contains(o.Spec.NamespaceSelector.MatchNames, s.Namespace)
 				for _, port := range s.Spec.Ports {
@@ -181,7 +181,7 @@ func checkPod(t *testing.T, all objects) {
 	if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec)); !r.Allowed {
 		t.Errorf("pod security restricted: %s: %s", r.ForbiddenReason(), r.ForbiddenDetail())
 	}
-	for _, a := range of[*corev1.ServiceAccount](all) {
+	for _, a := range objectsOf[*corev1.ServiceAccount](all) {
 		simtest.AssertEqual(t, "ServiceAccount", template.Spec.ServiceAccountName, a.Name)
 	}
 	var volumes, mounted []string
@@ -208,7 +208,7 @@ func TestScrapeConfig(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, d := range one[*monitoringv1alpha1.ScrapeConfig](t, render(t, values), "").Spec.HTTPSDConfigs {
+		for _, d := range object[*monitoringv1alpha1.ScrapeConfig](t, render(t, values), "").Spec.HTTPSDConfigs {
 			got = append(got, string(d.URL))
 		}
 		simtest.AssertEqual(t, values, got, want)

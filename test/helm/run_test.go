@@ -69,10 +69,10 @@ func files(t *testing.T, all objects, v corev1.Volume) map[string]string {
 		"vault":         {"token": "token-of-vault"},
 		"web-config":    {"web-config.yml": webConfig, "config.yml": webConfig},
 	}
-	for _, m := range of[*corev1.ConfigMap](all) {
+	for _, m := range objectsOf[*corev1.ConfigMap](all) {
 		data[m.Name] = m.Data
 	}
-	for _, s := range of[*corev1.Secret](all) {
+	for _, s := range objectsOf[*corev1.Secret](all) {
 		data[s.Name] = map[string]string{}
 		for key, text := range s.Data {
 			data[s.Name][key] = string(text)
@@ -127,9 +127,9 @@ func TestProbes(t *testing.T) {
 	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 		p.Eventually("probe succeeds", func() bool { return p.Get(probe.HTTPGet.Path).Status == http.StatusOK })
 	}
-	endpoint := one[*monitoringv1.ServiceMonitor](t, all, "").Spec.Endpoints[0]
+	endpoint := object[*monitoringv1.ServiceMonitor](t, all, "").Spec.Endpoints[0]
 	shard := p.Get(endpoint.Path).Exposition(t).Values["server_rental_exporter_shard{}"]
 	simtest.AssertEqual(t, "shard", fmt.Sprint(shard), podIndex)
-	_, path, _ := strings.Cut(string(one[*monitoringv1alpha1.ScrapeConfig](t, all, "").Spec.HTTPSDConfigs[0].URL), ":10170")
+	_, path, _ := strings.Cut(string(object[*monitoringv1alpha1.ScrapeConfig](t, all, "").Spec.HTTPSDConfigs[0].URL), ":10170")
 	simtest.AssertEqual(t, "status of "+path, p.Get(path).Status, http.StatusOK)
 }

@@ -102,7 +102,7 @@ func TestPrometheusRules(t *testing.T) {
 			}
 		}
 		name := "rental-exporter-" + strings.TrimSuffix(filepath.Base(file), ".rules.yml")
-		if err := yaml.Unmarshal(simtest.Encode(t, one[*monitoringv1.PrometheusRule](t, all, name).Spec), &got); err != nil {
+		if err := yaml.Unmarshal(simtest.Encode(t, object[*monitoringv1.PrometheusRule](t, all, name).Spec), &got); err != nil {
 			t.Fatal(err)
 		}
 		simtest.AssertEqual(t, name, got, want)
@@ -115,7 +115,7 @@ func TestDashboards(t *testing.T) {
 	all := render(t, "pair")
 	for _, file := range repo.Glob(t, "dashboards/*.json") {
 		name := filepath.Base(file)
-		m := one[*corev1.ConfigMap](t, all, strings.TrimSuffix(strings.Replace(name, "server-rental-", "rental-server-rental-exporter-", 1), ".json"))
+		m := object[*corev1.ConfigMap](t, all, strings.TrimSuffix(strings.Replace(name, "server-rental-", "rental-server-rental-exporter-", 1), ".json"))
 		simtest.AssertEqual(t, name, m.Data, map[string]string{name: repo.Read(t, "dashboards/"+name)})
 		const lastApplied = 256 << 10 // bytes of all annotations: `kubectl apply` keeps a copy of the object in one
 		if n := len(simtest.Encode(t, m)); n > lastApplied*9/10 {
@@ -179,7 +179,7 @@ func TestReadme(t *testing.T) {
 		t.Log(block)
 		renderWith(t, block)
 	}
-	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0]) // of the commands
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0]) // the commands use the first example
 	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
 	if len(commands) == 0 {
 		t.Fatal("no commands")

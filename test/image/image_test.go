@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { simtest.Main(m) }
 
-// store is a storage of images and containers of its own.
+// store is a storage of images and containers that only one test uses.
 type store struct {
 	t    *testing.T
-	args []string // of buildah
+	args []string // the program buildah and its global options
 }
 
 // newStore returns an empty storage, which is removed at the end of the test.

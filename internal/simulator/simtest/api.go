@@ -94,7 +94,7 @@ func (w failingWriter) Write(p []byte) (int, error) {
 
 // Close stops the provider at once and waits for its handlers.
 func (a *API) Close() {
-	_ = a.server.Listener.Close() // no connection comes after those that are closed here
+	_ = a.server.Listener.Close() // first, so that no new connection comes while the others are closed
 	a.server.CloseClientConnections()
 	a.server.Close()
 }
@@ -123,7 +123,7 @@ type Request struct {
 	Query  url.Values
 	Token  string // bearer token, "" if there is none; also recorded for public endpoints
 	Header http.Header
-	Status int // as sent; 0 before that, if the connection was dropped, and if a fault has a handler
+	Status int // status of the response; 0 before it is sent, if the connection was dropped, and if a fault has a handler
 }
 
 func newRequest(r *http.Request) Request {

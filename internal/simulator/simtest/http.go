@@ -11,7 +11,7 @@ import (
 type Response struct {
 	Status int
 	Header http.Header
-	Body   string // as sent
+	Body   string // body as it was sent, perhaps compressed
 }
 
 // Do sends a request without a body; header is names and values in turn. It uses a new

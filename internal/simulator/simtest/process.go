@@ -54,7 +54,7 @@ func Binary(t testing.TB) string {
 		return path
 	}
 	cmd := exec.Command("go", "build", "-o", path, pkg)
-	cmd.Dir = Root(t) // with the modules of a release also for the tests of another module
+	cmd.Dir = Root(t) // the tests of another module, too, build it with the modules of a release
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -26,7 +26,7 @@ func (c Catalog) Add(name string, labels ...string) {
 func Exported() Catalog {
 	c := Catalog{}
 	for _, d := range exporter.Definitions() {
-		c.Add(d.Name, d.Labels...) // of a histogram with native buckets
+		c.Add(d.Name, d.Labels...) // also if it is a histogram, for its native buckets
 		if d.Type == "histogram" {
 			c.Add(d.Name+"_count", d.Labels...)
 			c.Add(d.Name+"_sum", d.Labels...)

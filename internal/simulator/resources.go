@@ -172,13 +172,12 @@ func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
 		return cmp.Or(n, fallback)
 	}
 	size = parameter("limit", size)
-	page, pages := parameter("page", 1), (len(list)+size-1)/size
-	meta := Object{"total": len(list), "page": page, "pages": pages, "limit": size}
-	if page > pages {
+	page, pages := parameter("page", 1), slices.Collect(slices.Chunk(list, size))
+	meta := Object{"total": len(list), "page": page, "pages": len(pages), "limit": size}
+	if page > len(pages) {
 		return nil, meta
 	}
-	from := (page - 1) * size
-	return list[from:min(from+size, len(list))], meta
+	return pages[page-1], meta
 }
 
 // limiter admits at most limit requests of one key in any minute. Rejected

@@ -3,10 +3,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,26 +17,18 @@ import (
 // systems are the operating systems of a release. A program is linked with other modules on each.
 var systems = []string{"linux", "darwin", "windows", "freebsd"}
 
-// module is a Go module, and the directory that has its files.
-type module struct{ name, dir string }
+const standardLibrary = "Go's standard library (https://go.dev)"
 
 func main() {
-	linked, err := modules()
-	if err != nil {
-		log.Fatal(err)
-	}
+	directories := modules()
 	var order []string             // texts
 	users := map[string][]string{} // modules by text
-	for _, m := range linked {
-		texts, err := m.texts()
-		if err != nil {
-			log.Fatal(err)
-		}
-		for _, text := range texts {
+	for _, name := range slices.Sorted(maps.Keys(directories)) {
+		for _, text := range licences(directories[name]) {
 			if users[text] == nil {
 				order = append(order, text)
 			}
-			users[text] = append(users[text], m.name)
+			users[text] = append(users[text], name)
 		}
 	}
 	fmt.Println("server_rental_exporter is linked with the following. Its own licence is in LICENSE.")
@@ -45,58 +37,49 @@ func main() {
 	}
 }
 
-// modules returns the standard library and the modules of all systems, by name.
-func modules() ([]module, error) {
-	root, err := goCommand("", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	var linked []module
+// modules returns the directories of the standard library and of the modules of all systems, by name.
+func modules() map[string]string {
+	directories := map[string]string{standardLibrary: strings.TrimSpace(goCommand("", "env", "GOROOT"))}
 	for _, system := range systems {
-		list, err := goCommand(system, "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", ".")
-		if err != nil {
-			return nil, err
-		}
+		list := goCommand(system, "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", ".")
 		for line := range strings.Lines(list) {
 			if name, dir, found := strings.Cut(strings.TrimSpace(line), "\t"); found {
-				linked = append(linked, module{name, dir})
+				directories[name] = dir
 			}
 		}
 	}
-	slices.SortFunc(linked, func(a, b module) int { return cmp.Compare(a.name, b.name) })
-	return append([]module{{"Go's standard library (https://go.dev)", strings.TrimSpace(root)}}, slices.Compact(linked)...), nil
+	return directories
 }
 
 // goCommand returns the output of a go command for a system.
-func goCommand(system string, args ...string) (string, error) {
+func goCommand(system string, args ...string) string {
 	cmd := exec.CommandContext(context.Background(), "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS="+system)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("go %s: %w", args[0], err)
+		log.Fatalf("go %s: %v", args[0], err)
 	}
-	return string(out), nil
+	return string(out)
 }
 
-// texts returns the licences and notices of a module, at least one.
-func (m module) texts() ([]string, error) {
-	var texts []string
+// licences returns the licences and notices in a directory, at least one.
+func licences(dir string) (texts []string) {
 	for _, pattern := range []string{"LICENSE*", "LICENCE*", "COPYING*", "NOTICE*"} {
-		files, err := filepath.Glob(filepath.Join(m.dir, pattern))
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
-			return nil, err
+			log.Fatal(err)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				return nil, err
+				log.Fatal(err)
 			}
 			texts = append(texts, strings.ReplaceAll(string(text), "\r", ""))
 		}
 	}
 	if texts == nil {
-		return nil, fmt.Errorf("%s: no licence in %s", m.name, m.dir)
+		log.Fatalf("%s: no licence", dir)
 	}
-	return texts, nil
+	return texts
 }

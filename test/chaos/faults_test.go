@@ -45,8 +45,8 @@ func TestFaultSchedules(t *testing.T) {
 
 func runSchedule(t *testing.T, rng *rand.Rand) {
 	time.Sleep(time.Duration(rng.IntN(60*24*60)) * time.Minute) // any time of two months
-	s := &faultSchedule{newHarness(t, rng), rng, map[string]int{}}
-	defer s.Close()
+	h := newHarness(t, rng)
+	defer h.Close()
 	for range 12 + rng.IntN(28) {
 		gap := time.Duration(rng.ExpFloat64() * float64(15*time.Second))
 		if rng.IntN(12) == 0 {
@@ -54,22 +54,22 @@ func runSchedule(t *testing.T, rng *rand.Rand) {
 		}
 		time.Sleep(gap)
 		synctest.Wait()
-		s.check(s.scrape())
-		s.next()
+		h.check(h.scrape())
+		h.next()
 		if t.Failed() {
 			break
 		}
 	}
 	if !t.Failed() {
-		s.checkRecovery()
+		h.checkRecovery()
 	}
-	s.stop()
+	h.stop()
 	time.Sleep(time.Minute) // pending dials time out
-	s.assertRateLimits(s.limits.Public, s.limits.Account)
-	simtest.AssertNoSecrets(t, "log", s.log.String())
-	t.Log(s.counts, len(s.Requests()), "requests")
+	h.assertRateLimits(h.limits.Public, h.limits.Account)
+	simtest.AssertNoSecrets(t, "log", h.log.String())
+	t.Log(len(h.Requests()), "requests")
 	if t.Failed() {
-		t.Log(s.log.String()[max(0, len(s.log.String())-1500):])
+		t.Log(h.log.String()[max(0, len(h.log.String())-1500):])
 	}
 }
 
@@ -151,31 +151,31 @@ func (h *harness) checkGroup(key, name string, got samples, then time.Time) {
 
 // checkRecovery ends all faults and checks that each collector is right three intervals
 // later, and stays right.
-func (s *faultSchedule) checkRecovery() {
-	s.t.Helper()
-	s.RemoveAll()
+func (h *harness) checkRecovery() {
+	h.t.Helper()
+	h.RemoveAll()
 	synctest.Wait()
-	s.changeWorld(func(w *simulator.World) {
-		for account := range s.tokens {
-			s.issueToken(w, account)
+	h.changeWorld(func(w *simulator.World) {
+		for account := range h.tokens {
+			h.issueToken(w, account)
 		}
 	})
-	s.reload(func(c *configuration) { *c = s.validConfiguration(s.rng) })
+	h.reload(func(c *configuration) { *c = h.validConfiguration(h.rng) })
 	backoff := map[string]time.Time{} // end of the longest back-off seen, by account
 	ended := time.Now()
-	for late := true; late && !s.t.Failed(); time.Sleep(20 * time.Second) {
+	for late := true; late && !h.t.Failed(); time.Sleep(20 * time.Second) {
 		synctest.Wait()
 		late = false
-		page := s.scrape()
+		page := h.scrape()
 		groups, success := byResource(page), page.CollectorSuccess()
-		s.check(page)
+		h.check(page)
 		for series, until := range page.WithPrefix("server_rental_exporter_api_backoff_until_timestamp_seconds{") {
 			account := simtest.Label(series, "account")
 			if at := time.UnixMilli(int64(until * 1000)); at.After(backoff[account]) {
 				backoff[account] = at
 			}
 		}
-		s.forEachCollector(func(key, _, account string, settings collector.Timing) {
+		h.forEachCollector(func(key, _, account string, settings collector.Timing) {
 			from := ended
 			if backoff[account].After(from) {
 				from = backoff[account]
@@ -184,12 +184,12 @@ func (s *faultSchedule) checkRecovery() {
 				late = true
 				return
 			}
-			versions := s.versionsSince(key, time.Now())
-			simtest.AssertEqual(s.t, key+": data after the faults", groups[key], versions[len(versions)-1].samples)
-			simtest.AssertEqual(s.t, key+": success after the faults", success[strings.TrimSpace(key)], 1.0)
+			versions := h.versionsSince(key, time.Now())
+			simtest.AssertEqual(h.t, key+": data after the faults", groups[key], versions[len(versions)-1].samples)
+			simtest.AssertEqual(h.t, key+": success after the faults", success[strings.TrimSpace(key)], 1.0)
 		})
 	}
-	simtest.AssertEqual(s.t, "/-/ready", simtest.ServeGet(s.handler, "/-/ready").Status, http.StatusOK)
+	simtest.AssertEqual(h.t, "/-/ready", simtest.ServeGet(h.handler, "/-/ready").Status, http.StatusOK)
 }
 
 // TestKilled: an exporter with the default limits that is killed and started again every 5

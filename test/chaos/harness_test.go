@@ -33,6 +33,7 @@ type harness struct {
 	*runner.Runner
 	client  *rentalapi.API
 	t       *testing.T
+	rng     *rand.Rand // all random choices
 	handler http.Handler
 	log     simtest.Log
 	ctx     context.Context
@@ -71,7 +72,7 @@ const requestTimeout = 10 * time.Second
 func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h := &harness{
 		// It rejects nothing, so that broken limits show.
-		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t,
+		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t, rng: rng,
 		tokens: map[string]string{}, history: map[string][]version{},
 	}
 	h.config = h.validConfiguration(rng)

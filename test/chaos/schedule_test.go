@@ -15,49 +15,38 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// faultSchedule is a random sequence of faults and changes.
-type faultSchedule struct {
-	*harness
-	rng    *rand.Rand
-	counts map[string]int // events by kind
-}
-
 // next lets an event happen: at once, or while the provider serves one of the next
 // requests.
-func (s *faultSchedule) next() {
-	event := s.draw()
-	if s.rng.IntN(3) > 0 {
+func (h *harness) next() {
+	event := h.draw()
+	if h.rng.IntN(3) > 0 {
 		event()
 		return
 	}
-	s.counts["during a request"]++
 	var requests atomic.Int64
-	at := 1 + s.rng.Int64N(6)
-	s.OnRequest(func(string, url.Values) {
+	at := 1 + h.rng.Int64N(6)
+	h.OnRequest(func(string, url.Values) {
 		if requests.Add(1) == at {
 			event()
 		}
 	})
 }
 
-func (s *faultSchedule) draw() func() {
+func (h *harness) draw() func() {
 	// An event that happens later must not share the source of randomness.
-	own := rand.New(rand.NewPCG(s.rng.Uint64(), 0))
-	switch n := s.rng.IntN(20); {
+	own := rand.New(rand.NewPCG(h.rng.Uint64(), 0))
+	switch n := h.rng.IntN(20); {
 	case n < 7:
-		s.injectFault()
+		h.injectFault()
 	case n < 9:
-		return s.RemoveAll
+		return h.RemoveAll
 	case n < 11:
-		s.counts["token changed"]++
-		return func() { s.changeToken(own) }
+		return func() { h.changeToken(own) }
 	case n < 13:
-		s.counts["reload"]++
-		s.reload(func(c *configuration) { s.changeConfiguration(own, c) })
+		h.reload(func(c *configuration) { h.changeConfiguration(own, c) })
 	default:
-		s.counts["data changed"]++
 		return func() {
-			s.changeWorld(func(w *simulator.World) {
+			h.changeWorld(func(w *simulator.World) {
 				for range 1 + own.IntN(3) {
 					changeData(own, w, w.Accounts[ownToken(pick(own, accountNames()...))])
 				}
@@ -85,8 +74,8 @@ func retryTimes() []string {
 }
 
 // injectFault injects a random fault for some time.
-func (s *faultSchedule) injectFault() {
-	rng := s.rng
+func (h *harness) injectFault() {
+	rng := h.rng
 	f := simtest.Fault{
 		Kind:  pick(rng, simtest.Respond, simtest.Respond, simtest.Delay, simtest.Hang, simtest.Drop, simtest.Truncated),
 		Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
@@ -95,9 +84,9 @@ func (s *faultSchedule) injectFault() {
 		f.Path = pick(rng, collector.Resources()...).Path
 	}
 	if rng.IntN(4) == 0 {
-		s.worldMu.Lock()
-		f.Token = s.tokens[pick(rng, accountNames()...)]
-		s.worldMu.Unlock()
+		h.worldMu.Lock()
+		f.Token = h.tokens[pick(rng, accountNames()...)]
+		h.worldMu.Unlock()
 	}
 	if f.Kind == simtest.Respond {
 		switch rng.IntN(5) {
@@ -113,30 +102,29 @@ func (s *faultSchedule) injectFault() {
 			f.Header = http.Header{"Retry-After": {pick(rng, retryTimes()...)}}
 		}
 	}
-	s.counts["fault "+string(f.Kind)]++
-	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), s.Inject(f))
+	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), h.Inject(f))
 }
 
 // changeToken revokes an account's token, or replaces it with or without that.
-func (s *faultSchedule) changeToken(rng *rand.Rand) {
+func (h *harness) changeToken(rng *rand.Rand) {
 	account := pick(rng, accountNames()...)
-	s.changeWorld(func(w *simulator.World) {
+	h.changeWorld(func(w *simulator.World) {
 		kind := rng.IntN(3)
 		if kind > 0 {
-			delete(w.Accounts, s.tokens[account])
+			delete(w.Accounts, h.tokens[account])
 		}
 		if kind < 2 {
-			s.issueToken(w, account)
+			h.issueToken(w, account)
 		}
 	})
 }
 
 // changeConfiguration changes one thing in the configuration.
-func (s *faultSchedule) changeConfiguration(rng *rand.Rand, c *configuration) {
+func (h *harness) changeConfiguration(rng *rand.Rand, c *configuration) {
 	r := pick(rng, collector.Resources()...)
 	switch rng.IntN(4) {
 	case 0: // fewer accounts, or all of them again
-		c.Accounts = s.validConfiguration(rng).Accounts[:rng.IntN(4)]
+		c.Accounts = h.validConfiguration(rng).Accounts[:rng.IntN(4)]
 	case 1:
 		c.limits = randomLimits(rng)
 	case 2:

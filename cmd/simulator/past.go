@@ -98,9 +98,7 @@ func write(out *bufio.Writer, now time.Time, metrics []*metric.Sample) {
 	for _, sample := range metrics {
 		out.WriteString(sample.Definition.Name + target) //nolint:errcheck // Flush returns the error; likewise above and below
 		for i, name := range sample.Definition.Labels {
-			if sample.Labels[i] != "" { // Prometheus stores no empty label
-				fmt.Fprintf(out, ",%s=%q", name, sample.Labels[i])
-			}
+			fmt.Fprintf(out, ",%s=%q", name, sample.Labels[i])
 		}
 		fmt.Fprintf(out, "} %v %d\n", sample.Value, now.Unix())
 	}

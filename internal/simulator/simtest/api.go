@@ -35,7 +35,6 @@ func Tokens() map[string]string { return map[string]string{"main": MainToken, "l
 // observe its requests and override its responses. It is closed at the end of the test.
 type API struct {
 	*simulator.Simulator
-	Faults
 	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
 	// Dial connects to a provider in memory, to which every address leads.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -47,6 +46,8 @@ type API struct {
 
 	mu       sync.Mutex
 	requests []Request
+	active   []*Fault // the first one that matches a request applies
+	hooks    []func(path string, query url.Values)
 }
 
 // Start serves a simulated provider on a loopback address.

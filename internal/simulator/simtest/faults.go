@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
@@ -43,41 +42,34 @@ type Fault struct {
 	Handler http.HandlerFunc
 }
 
-// Faults are faults that are active. The zero value has none.
-type Faults struct {
-	mu     sync.Mutex
-	active []*Fault // the first one that matches a request applies
-	hooks  []func(path string, query url.Values)
-}
-
 // Inject activates a fault until remove is called. If several faults match a request,
 // one with a path goes before one for every path, and a newer one before an older one.
 // remove does not affect requests that came before.
-func (fs *Faults) Inject(f Fault) (remove func()) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.active = slices.Insert(fs.active, 0, &f)
-	slices.SortStableFunc(fs.active, func(x, y *Fault) int { return min(len(y.Path), 1) - min(len(x.Path), 1) })
+func (a *API) Inject(f Fault) (remove func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active = slices.Insert(a.active, 0, &f)
+	slices.SortStableFunc(a.active, func(x, y *Fault) int { return min(len(y.Path), 1) - min(len(x.Path), 1) })
 	return func() {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		fs.active = slices.DeleteFunc(fs.active, func(other *Fault) bool { return other == &f })
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.active = slices.DeleteFunc(a.active, func(other *Fault) bool { return other == &f })
 	}
 }
 
 // RemoveAll removes all faults, and what OnRequest added.
-func (fs *Faults) RemoveAll() {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.active, fs.hooks = nil, nil
+func (a *API) RemoveAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active, a.hooks = nil, nil
 }
 
 // OnRequest calls f before the response to each request. Several goroutines may call it at
 // once.
-func (fs *Faults) OnRequest(f func(path string, query url.Values)) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.hooks = append(fs.hooks, f)
+func (a *API) OnRequest(f func(path string, query url.Values)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hooks = append(a.hooks, f)
 }
 
 // Reply returns a handler that sends a fixed response. The header may be nil.
@@ -91,20 +83,20 @@ func Reply(status int, header http.Header, body string) http.HandlerFunc {
 
 // take calls the hooks, and returns the fault that applies to a request, or the zero
 // value, which changes nothing.
-func (fs *Faults) take(r Request) *Fault {
+func (a *API) take(r Request) *Fault {
 	found := &Fault{}
-	fs.mu.Lock()
-	i := slices.IndexFunc(fs.active, func(f *Fault) bool {
+	a.mu.Lock()
+	i := slices.IndexFunc(a.active, func(f *Fault) bool {
 		return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
 	})
 	if i >= 0 {
-		found = fs.active[i]
+		found = a.active[i]
 		if found.Times--; found.Times == 0 { // one without a maximum is below 0 from now on
-			fs.active = slices.Delete(fs.active, i, i+1)
+			a.active = slices.Delete(a.active, i, i+1)
 		}
 	}
-	hooks := slices.Clone(fs.hooks)
-	fs.mu.Unlock()
+	hooks := slices.Clone(a.hooks)
+	a.mu.Unlock()
 	for _, call := range hooks {
 		call(r.Path, r.Query)
 	}

@@ -59,6 +59,12 @@ func TestLoadHistory(t *testing.T) {
 			}
 		}
 	}
+	// The day has changes of every kind.
+	const changed = `count(count by (__name__) ({__name__=~"server_rental_(plan_(restocks|sellouts)_total|configuration_restocks_total|watch_hits_total|` +
+		`(plan_last_restock|watch_last_hit|account_funded_until)_timestamp_seconds)"} > 0))`
+	if got := at(end, changed); len(got) != 1 || got[0].value != 7 {
+		t.Errorf("got %v metrics that changed, want 7", got)
+	}
 	if stays := at(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
 		t.Error("no mean stay")
 	}

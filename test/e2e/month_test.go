@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +38,7 @@ func TestMonth(t *testing.T) {
 		if r.Labels["severity"] == "info" {
 			continue
 		}
-		n := messages(r, p.firing(r, begin, end), end.Sub(begin))
+		n := messages(r, p.results(r.Expr, begin, end), end.Sub(begin))
 		if n > 0 {
 			counts[r.Alert] = n
 		}
@@ -103,44 +102,32 @@ func outages(begin, end time.Time) string {
 	return successes.String() + times.String()
 }
 
-// span is when an alert fires, from the begin of the month.
-type span struct{ from, to time.Duration }
-
-// firing returns when each alert of a rule fires, by its labels.
-func (p *prometheus) firing(r rulefmt.Rule, begin, end time.Time) map[string][]span {
+// results returns at which steps, from the begin of the month, an expression has a result, by its
+// labels.
+func (p *prometheus) results(expr string, begin, end time.Time) map[string]map[time.Duration]bool {
 	p.t.Helper()
-	all := map[string][]span{}
-	active := map[string][]time.Duration{}
+	all := map[string]map[time.Duration]bool{}
 	for from := begin; from.Before(end); from = from.AddDate(0, 0, 10) { // a range has at most 11,000 steps
-		for _, one := range p.evaluate(r.Expr, v1.Range{Start: from, End: from.AddDate(0, 0, 10).Add(-step), Step: step}) {
+		for _, one := range p.evaluate(expr, v1.Range{Start: from, End: from.AddDate(0, 0, 10).Add(-step), Step: step}) {
 			labels := fmt.Sprint(one.labels)
+			if all[labels] == nil {
+				all[labels] = map[time.Duration]bool{}
+			}
 			for _, sample := range one.samples {
-				active[labels] = append(active[labels], sample.Timestamp.Time().Sub(begin))
-			}
-		}
-	}
-	for labels, steps := range active {
-		since := steps[0]
-		for i, at := range steps {
-			if last := i == len(steps)-1 || steps[i+1] > at+step; !last {
-				continue
-			}
-			if at-since >= time.Duration(r.For) {
-				all[labels] = append(all[labels], span{since + time.Duration(r.For), at + time.Duration(r.KeepFiringFor)})
-			}
-			if i < len(steps)-1 {
-				since = steps[i+1]
+				all[labels][sample.Timestamp.Time().Sub(begin)] = true
 			}
 		}
 	}
 	return all
 }
 
-// messages returns how many messages the routes of alerts/alertmanager.yml make of a rule's alerts.
-func messages(r rulefmt.Rule, firing map[string][]span, length time.Duration) (n int) {
+// messages returns how many messages the routes of alerts/alertmanager.yml make of the results of a
+// rule.
+func messages(r rulefmt.Rule, results map[string]map[time.Duration]bool, length time.Duration) (n int) {
 	if r.Labels["kind"] == "news" {
-		for labels, spans := range firing {
-			n += messages(rulefmt.Rule{}, map[string][]span{labels: spans}, length)
+		r.Labels = nil
+		for labels, steps := range results {
+			n += messages(r, map[string]map[time.Duration]bool{labels: steps}, length)
 		}
 		return n
 	}
@@ -148,11 +135,20 @@ func messages(r rulefmt.Rule, firing map[string][]span, length time.Duration) (n
 	if r.Alert == "ServerRentalCollectorFailing" {
 		wait, interval = 5*time.Minute, time.Hour
 	}
+	since, fired := map[string]time.Duration{}, map[string]time.Duration{} // when alerts became pending, and last fired
 	told, sent, began := map[string]bool{}, -interval, time.Duration(0)
 	for at := time.Duration(0); at < length; at += step {
 		now, isNew := map[string]bool{}, false
-		for labels, spans := range firing {
-			if slices.ContainsFunc(spans, func(s span) bool { return s.from <= at && at <= s.to }) {
+		for labels, steps := range results {
+			if !steps[at] {
+				delete(since, labels)
+			} else if _, pending := since[labels]; !pending {
+				since[labels] = at
+			}
+			if from, pending := since[labels]; pending && at-from >= time.Duration(r.For) {
+				fired[labels] = at
+			}
+			if last, known := fired[labels]; known && at-last <= time.Duration(r.KeepFiringFor) {
 				now[labels] = true
 				isNew = isNew || !told[labels]
 			}

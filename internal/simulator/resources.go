@@ -19,19 +19,14 @@ const topupStates = "pending confirming paid expired failed canceled"
 type resource struct {
 	name     string
 	private  bool
-	maxAge   time.Duration                       // Cache-Control of public responses
-	pageSize int                                 // default limit; 0 if the list has no pages
-	states   string                              // values of the parameter status, separated by spaces; empty for no such parameter
-	object   func(view) any                      // data of a single object; nil for a list
-	list     func(view) []Object                 // data of a list
-	meta     func(v view, shown []Object) Object // further meta of a list; may be nil
-}
+	maxAge   time.Duration // Cache-Control of public responses
+	pageSize int           // default limit; 0 if the list has no pages
+	states   string        // values of the parameter status, separated by spaces; empty for no such parameter
 
-// view is the data that a resource may read. The world is locked meanwhile.
-type view struct {
-	sim     *Simulator
-	account *Account // nil for public resources
-	query   url.Values
+	// Data, while the world is locked. The account of public resources is nil.
+	object func(*World, *Account) any                        // a single object; nil for a list
+	list   func(*World, *Account) []Object                   // items of a list
+	meta   func(w *World, a *Account, shown []Object) Object // further meta of a list; may be nil
 }
 
 // resources are all endpoints. A new endpoint is a row here, with a function that
@@ -39,81 +34,81 @@ type view struct {
 var resources = []resource{
 	{
 		name: "plans", maxAge: time.Minute,
-		list: func(v view) []Object { return v.sim.world.Plans },
-		meta: func(v view, shown []Object) Object {
-			return Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.sim.snapshotTime(v.sim.world.GeneratedAt, time.Minute)}
+		list: func(w *World, _ *Account) []Object { return w.Plans },
+		meta: func(w *World, _ *Account, shown []Object) Object {
+			return Object{"in_stock": len(filter(shown, inStock)), "generated_at": w.snapshotTime(w.GeneratedAt, time.Minute)}
 		},
 	},
 	{
 		name: "locations", maxAge: time.Minute,
-		list: func(v view) []Object { return v.sim.world.Locations },
+		list: func(w *World, _ *Account) []Object { return w.Locations },
 	},
 	{
 		name: "os", maxAge: time.Minute,
-		list: func(v view) []Object { return v.sim.world.OS },
-		meta: func(view, []Object) Object { return Object{"custom_iso": true} },
+		list: func(w *World, _ *Account) []Object { return w.OS },
+		meta: func(*World, *Account, []Object) Object { return Object{"custom_iso": true} },
 	},
 	{name: "status", maxAge: 30 * time.Second, object: statusOf},
-	{name: "account", private: true, object: func(v view) any { return v.account.Account }},
+	{name: "account", private: true, object: func(_ *World, a *Account) any { return a.Account }},
 	{
 		name: "topups", private: true, pageSize: 25, states: topupStates,
-		list: func(v view) []Object { return v.account.Topups },
+		list: func(_ *World, a *Account) []Object { return a.Topups },
 	},
 	{
 		name: "transactions", private: true, pageSize: 50,
-		list: func(v view) []Object { return v.account.Transactions },
-		meta: func(v view, _ []Object) Object {
-			return Object{"balance": Object{"usd": At(v.account.Account, "balance", "usd")}}
+		list: func(_ *World, a *Account) []Object { return a.Transactions },
+		meta: func(_ *World, a *Account, _ []Object) Object {
+			return Object{"balance": Object{"usd": At(a.Account, "balance", "usd")}}
 		},
 	},
 	{
 		name: "configurations", private: true,
-		list: func(v view) []Object { return v.account.Configurations },
-		meta: func(view, []Object) Object { return Object{"max": 20} },
+		list: func(_ *World, a *Account) []Object { return a.Configurations },
+		meta: func(*World, *Account, []Object) Object { return Object{"max": 20} },
 	},
 	{
 		name: "ssh-keys", private: true,
-		list: func(v view) []Object { return v.account.SSHKeys },
+		list: func(_ *World, a *Account) []Object { return a.SSHKeys },
 	},
 	{
 		name: "servers", private: true,
-		list: func(v view) []Object { return v.account.Servers },
-		meta: func(_ view, shown []Object) Object {
+		list: func(_ *World, a *Account) []Object { return a.Servers },
+		meta: func(_ *World, _ *Account, shown []Object) Object {
 			return Object{"active": len(filter(shown, func(o Object) bool { return Text(o, "status") == "active" }))}
 		},
 	},
 }
 
-func statusOf(v view) any {
-	status := maps.Clone(v.sim.world.Status)
+func statusOf(w *World, _ *Account) any {
+	status := maps.Clone(w.Status)
 	if status != nil {
-		status["updated_at"] = v.sim.snapshotTime(status["updated_at"], 30*time.Second)
+		status["updated_at"] = w.snapshotTime(status["updated_at"], 30*time.Second)
 	}
 	return status
 }
 
 // made returns when the provider made the response that it sends: when the last one expired,
 // or the data changed; with a cache now.
-func (s *Simulator) made(age time.Duration) time.Time {
-	if s.world.Caches {
+func (w *World) made(age time.Duration) time.Time {
+	if w.Caches {
 		return time.Now()
 	}
-	made := time.Now().Add(-s.world.CacheOffset).Truncate(age).Add(s.world.CacheOffset)
-	if s.changed.After(made) {
-		return s.changed
+	made := time.Now().Add(-w.CacheOffset).Truncate(age).Add(w.CacheOffset)
+	if w.changed.After(made) {
+		return w.changed
 	}
 	return made
 }
 
 // snapshotTime returns generated_at and updated_at: the pinned one, if there is one.
-func (s *Simulator) snapshotTime(pinned any, age time.Duration) any {
+func (w *World) snapshotTime(pinned any, age time.Duration) any {
 	switch {
 	case pinned != nil:
 		return pinned
-	case s.world.SendsAge:
-		return s.made(age).UTC().Format(time.RFC3339Nano)
+	case w.SendsAge:
+		return w.made(age).UTC().Format(time.RFC3339Nano)
 	}
-	return stamp(s.made(age))
+	return stamp(w.made(age))
 }
 
 // route returns the resource of a path.
@@ -142,19 +137,22 @@ func (r resource) accepts(query url.Values) bool {
 	return true
 }
 
-// list returns the response with a list, selected and paginated by the query.
-func list(v view, r resource) response {
-	shown := r.list(v)
-	if status := v.query.Get("status"); status != "" {
+// response returns the response with an object, or with a list as selected by the query.
+func (r resource) response(w *World, a *Account, query url.Values) response {
+	if r.object != nil {
+		return reply(http.StatusOK, Object{"data": r.object(w, a)})
+	}
+	shown := r.list(w, a)
+	if status := query.Get("status"); status != "" {
 		shown = filter(shown, func(o Object) bool { return Text(o, "status") == status })
 	}
 	meta := Object{}
 	if r.pageSize > 0 {
-		shown, meta = paginate(shown, v.query, r.pageSize)
+		shown, meta = paginate(shown, query, r.pageSize)
 	}
 	meta["count"] = len(shown)
 	if r.meta != nil {
-		maps.Copy(meta, r.meta(v, shown))
+		maps.Copy(meta, r.meta(w, a, shown))
 	}
 	if shown == nil {
 		shown = []Object{} // not null

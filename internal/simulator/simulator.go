@@ -40,7 +40,6 @@ type Simulator struct {
 	public   *limiter   // nil for no limit
 	accounts *limiter
 	world    *World
-	changed  time.Time // time of the last change
 	cache    map[string]cached
 }
 
@@ -76,7 +75,7 @@ func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.world)
-	s.changed = time.Now()
+	s.world.changed = time.Now()
 }
 
 // ServeHTTP sends a complete response. A failed write means that the client closed the
@@ -128,7 +127,7 @@ func (s *Simulator) respond(r *http.Request) response {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
 	}
 	if s.world.SendsAge {
-		made := s.made(res.maxAge)
+		made := s.world.made(res.maxAge)
 		if s.world.Caches {
 			made = s.cache[res.name+"?"+r.URL.RawQuery].made
 		}
@@ -175,24 +174,15 @@ func (s *Simulator) content(res resource, query string, account *Account) respon
 	if status := s.world.Failing["/"+res.name]; status >= http.StatusBadRequest {
 		return simulatedError(status)
 	}
-	v := view{sim: s, account: account, query: values}
 	if res.private || !s.world.Caches {
-		return v.response(res)
+		return res.response(s.world, account, values)
 	}
 	key := res.name + "?" + query
 	if c, ok := s.cache[key]; !ok || time.Since(c.made) >= res.maxAge {
-		s.cache[key] = cached{time.Now(), v.response(res)}
+		s.cache[key] = cached{time.Now(), res.response(s.world, nil, values)}
 	}
 	c := s.cache[key].response
 	return response{c.status, maps.Clone(c.header), c.body}
-}
-
-// response returns the response as of now.
-func (v view) response(res resource) response {
-	if res.object != nil {
-		return reply(http.StatusOK, Object{"data": res.object(v)})
-	}
-	return list(v, res)
 }
 
 // Body returns the body of the response to a GET request of a path ("/topups") with a

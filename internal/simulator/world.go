@@ -36,6 +36,8 @@ type World struct {
 	CacheOffset time.Duration // when public responses are made after multiples of the cache time
 	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
 	Caches      bool          // whether they stay for the cache time as they were made, whatever changes
+
+	changed time.Time // time of the last change
 }
 
 // Account is the provider's data of one customer.

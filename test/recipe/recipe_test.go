@@ -106,7 +106,7 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 	c.edit("internal/simulator/example.go", "\t\tSSHKeys: ", `		Invoices: []Object{{"id": makeID("inv", name, 0), "amount": Object{"usd": 59.0}, "status": "paid", "issued_at": "2026-03-01"}},
 		SSHKeys: `)
 	c.edit("internal/simulator/resources.go", "\t\tname: \"ssh-keys\"", `		name: "invoices", private: true,
-		list: func(v view) []Object { return v.account.Invoices },
+		list: func(_ *World, a *Account) []Object { return a.Invoices },
 	}, {
 		name: "ssh-keys"`)
 	c.run("gofmt", "-w", "internal/simulator")

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
 // TestVersion checks that the chart deploys the exporter that it belongs to.
@@ -84,27 +84,20 @@ func TestHelm3(t *testing.T) {
 // alerts/, without disabled alerts, with the labels that alerts get and another runbook.
 func TestPrometheusRules(t *testing.T) {
 	all := render(t, "everything")
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		var got, want map[string]any
-		repo.ReadYAML(t, file, &want)
-		for _, g := range want["groups"].([]any) {
-			group := g.(map[string]any)
-			group["rules"] = slices.DeleteFunc(group["rules"].([]any), func(r any) bool {
-				alert := r.(map[string]any)["alert"]
-				return alert == "ServerRentalPlanSoldOut" || alert == "ServerRentalPlanAdded"
+	for path, want := range rules.Groups(t) {
+		for i := range want {
+			want[i].Rules = slices.DeleteFunc(want[i].Rules, func(r rulefmt.Rule) bool {
+				return r.Alert == "ServerRentalPlanSoldOut" || r.Alert == "ServerRentalPlanAdded"
 			})
-			for _, r := range group["rules"].([]any) {
-				if rule := r.(map[string]any); rule["alert"] != nil {
-					maps.Copy(rule["labels"].(map[string]any), map[string]any{"team": "servers", "severity": "none", "namespace": namespace})
-					annotations := rule["annotations"].(map[string]any)
-					annotations["runbook_url"] = "https://wiki.example.org/rental#" + strings.ToLower(rule["alert"].(string))
+			for _, r := range want[i].Rules {
+				if r.Alert != "" {
+					maps.Copy(r.Labels, map[string]string{"team": "servers", "severity": "none", "namespace": namespace})
+					r.Annotations["runbook_url"] = "https://wiki.example.org/rental#" + strings.ToLower(r.Alert)
 				}
 			}
 		}
-		name := "rental-exporter-" + strings.TrimSuffix(filepath.Base(file), ".rules.yml")
-		if err := yaml.Unmarshal(simtest.Encode(t, object[*monitoringv1.PrometheusRule](t, all, name).Spec), &got); err != nil {
-			t.Fatal(err)
-		}
+		name := "rental-exporter-" + strings.TrimSuffix(filepath.Base(path), ".rules.yml")
+		got := rules.Parse(t, simtest.Encode(t, object[*monitoringv1.PrometheusRule](t, all, name).Spec))
 		simtest.AssertEqual(t, name, got, want)
 	}
 }

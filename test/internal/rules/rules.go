@@ -3,6 +3,7 @@ package rules
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -12,16 +13,26 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
+// Parse returns the groups of a file of rules. Unknown fields are errors.
+func Parse(t testing.TB, content []byte) []rulefmt.RuleGroup {
+	t.Helper()
+	file, errs := rulefmt.Parse(content, false, model.UTF8Validation, parser.NewParser(parser.Options{}))
+	if len(errs) > 0 {
+		t.Fatal(errors.Join(errs...))
+	}
+	return file.Groups
+}
+
 // Groups returns the groups of each file, by its path.
 func Groups(t testing.TB) map[string][]rulefmt.RuleGroup {
 	t.Helper()
 	all := map[string][]rulefmt.RuleGroup{}
 	for _, path := range repo.Glob(t, "alerts/*.rules.yml") {
-		file, errs := rulefmt.ParseFile(path, false, model.UTF8Validation, parser.NewParser(parser.Options{}))
-		if len(errs) > 0 {
-			t.Fatal(errors.Join(errs...))
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		all[path] = file.Groups
+		all[path] = Parse(t, content)
 	}
 	return all
 }

@@ -60,8 +60,8 @@ func (p *Past) between(least, most time.Duration) time.Duration {
 
 const day = 24 * time.Hour
 
-// addStock lets plans sell out and return. Each is for days as it is at the end, and for
-// minutes or hours otherwise.
+// addStock lets plans sell out and return. A plan stays for days in the state that it has at the end,
+// and for minutes or hours in the other one.
 func (p *Past) addStock(plans []Object) {
 	for i, plan := range plans {
 		for at, stock := p.end, inStock(plan); at.After(p.start); stock = !stock {

@@ -87,8 +87,8 @@ func statusOf(w *World, _ *Account) any {
 	return status
 }
 
-// made returns when the provider made the response that it sends: when the last one expired,
-// or the data changed; with a cache now.
+// made returns when the provider made its present response: when the one before expired, or when the
+// data changed. A provider with a cache makes it now.
 func (w *World) made(age time.Duration) time.Time {
 	if w.Caches {
 		return time.Now()

@@ -27,15 +27,14 @@ type World struct {
 	// contains one.
 	Status   Object
 	Accounts map[string]*Account // accounts by API token
-	// SoldOutAt has where a plan that is in stock is sold out, by the ids of plan and location.
+	// SoldOutAt tells where a plan that is in stock is sold out. A key has the ids of plan and location.
 	SoldOutAt map[[2]string]bool
-	// Failing has the HTTP status with which endpoints respond, by path ("/plans"), if that is
-	// an error.
+	// Failing has the HTTP status of endpoints that fail, by path ("/plans").
 	Failing map[string]int
 
-	CacheOffset time.Duration // when public responses are made after multiples of the cache time
-	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
-	Caches      bool          // whether they stay for the cache time as they were made, whatever changes
+	CacheOffset time.Duration // time from a multiple of the cache time until public responses are made
+	SendsAge    bool          // whether public responses have the header Age, and fractions of a second in time stamps
+	Caches      bool          // whether public responses stay the same for the cache time, whatever changes
 
 	changed time.Time // time of the last change
 }

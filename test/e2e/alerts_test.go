@@ -42,6 +42,7 @@ func newPhone(t testing.TB) *phone {
 func (p *phone) receive(message string, err error) {
 	if err != nil {
 		p.t.Errorf("notification: %v", err)
+		return
 	}
 	p.t.Logf("%s: %s", time.Now().Format(time.TimeOnly), message)
 	p.mu.Lock()

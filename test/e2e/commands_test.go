@@ -36,7 +36,6 @@ var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
 
 // TestDocumentedCommands runs the blocks of shell commands whose comment names it, in a
 // copy of the repository, with a simulated provider in place of the documents' example.
-// If a block shows output, the commands must print it.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
@@ -97,37 +96,27 @@ func (d documented) writeFiles() {
 func (d documented) run(block repo.Block) {
 	d.t.Helper()
 	d.writeFiles()
-	var script, want, out strings.Builder
+	var script strings.Builder
 	for line := range strings.Lines(block.Text) {
-		command, prompt := strings.CutPrefix(line, "$ ")
-		switch {
-		case block.Language == "console" && !prompt:
-			want.WriteString(line)
-		case serves.MatchString(command) && !ends.MatchString(command):
-			out.WriteString(d.output(script.String()))
+		if serves.MatchString(line) && !ends.MatchString(line) {
+			d.execute(script.String())
 			script.Reset()
-			d.serve(command)
-		default:
-			script.WriteString(command)
+			d.serve(line)
+		} else {
+			script.WriteString(line)
 		}
 	}
-	out.WriteString(d.output(script.String()))
-	if block.Language == "console" && out.String() != want.String() {
-		d.t.Errorf("%s\nprinted:\n%s\nthe document shows:\n%s", block.Text, out.String(), want.String())
-	}
+	d.execute(script.String())
 }
 
-// output runs commands that end, with the token as their input.
-func (d documented) output(script string) string {
+// execute runs commands that end, with the token as their input.
+func (d documented) execute(script string) {
 	d.t.Helper()
 	cmd := d.command(script)
 	cmd.Stdin = strings.NewReader(d.token)
-	cmd.Stderr = d.t.Output()
-	out, err := cmd.Output()
-	if err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		d.t.Errorf("%s\n%v\n%s", script, err, out)
 	}
-	return string(out)
 }
 
 // serve runs a command that serves until it is ready, and interrupts it.

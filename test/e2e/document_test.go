@@ -29,7 +29,7 @@ func TestNotificationsDocument(t *testing.T) {
 		"prometheus-alertmanager", repo.Program(t, "prometheus-alertmanager", "alertmanager"),
 	)
 	d.writeFiles()
-	d.output("cp " + simtest.Binary(t) + " .")
+	d.execute("cp " + simtest.Binary(t) + " .")
 	home := d.dir
 	var server *simtest.Process // the one that was started last: Prometheus
 	for _, block := range repo.Documents(t)["docs/notifications.md"].Blocks {
@@ -44,7 +44,7 @@ func TestNotificationsDocument(t *testing.T) {
 		case address != nil:
 			server = simtest.StartServing(t, d.command("exec "+block.Text), address[1], "/-/ready")
 		default:
-			d.output(block.Text)
+			d.execute(block.Text)
 		}
 	}
 	to.expect("This is a test.", 1, time.Minute)

@@ -263,8 +263,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // clientOver returns a public client with a transport.
-func clientOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Client {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}, nil).Client("", nil)
+func clientOver(base *url.URL, transport http.RoundTripper) *Client {
+	return New("test/1", Settings{BaseURL: base, Timeout: time.Minute, Limits: Limits{Public: 59}, Transport: transport}, nil).Client("", nil)
 }
 
 func assertBackoffError(t *testing.T, err error, until time.Time, text string) {

@@ -78,7 +78,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		return func() string {
-			return errorText(fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport), "/plans"))
+			return errorText(fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, transport), "/plans"))
 		}
 	}
 	header := newFetch(config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}})
@@ -105,7 +105,7 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, transport)
+	client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, transport)
 	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxy: status 407 Proxy Authentication Required")
 }
 

@@ -106,7 +106,7 @@ func TestTooLarge(t *testing.T) {
 			"data: more than 250000 elements of arrays and objects: response is too large",
 		},
 	} {
-		client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, roundTripper(func(*http.Request) (*http.Response, error) {
+		client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(c.body))}, nil
 		}))
 		var before, after runtime.MemStats

@@ -269,7 +269,7 @@ func TestHTTP2Header(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), clientOver(base, time.Minute, transport), "/plans")), "response headers of more than 256 KiB")
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), clientOver(base, transport), "/plans")), "response headers of more than 256 KiB")
 }
 
 // TestConnectionBound has more requests at a time than connections are allowed.

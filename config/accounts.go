@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -167,18 +168,19 @@ const maxSecret = 64 << 10
 // readFile returns the content of a regular file of at most so many bytes. A pipe is an error:
 // it would block until it has a writer. The error does not contain the path.
 func readFile(path string, most int64) (content []byte, err error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
-	case info.Size() > most:
-		return nil, fmt.Errorf("too large: must be at most %d bytes", most)
-	default:
-		content, err = os.ReadFile(path)
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		content, err = io.ReadAll(io.LimitReader(f, most+1)) // a file may grow, and some tell no size
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
+	}
+	if int64(len(content)) > most {
+		return nil, fmt.Errorf("too large: must be at most %d bytes", most)
 	}
 	return content, err
 }

@@ -148,7 +148,7 @@ func (e *exporter) printOnce(ctx context.Context) error {
 
 const (
 	accountInterval = time.Minute      // time between two searches for account files
-	drainTime       = 20 * time.Second // bound on a shutdown
+	drainTime       = 18 * time.Second // bound on a shutdown; the end of a log that blocks takes another second
 )
 
 // serve collects and serves until ctx ends, and then completes requests in progress. It

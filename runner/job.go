@@ -68,6 +68,9 @@ func (j *job) attempt(ctx context.Context) {
 	j.health.Next = time.Time{}
 	r.mu.Unlock()
 	snap, err := j.fetcher.Fetch(ctx)
+	if err != nil && ctx.Err() == nil {
+		r.options.API.CountFailure(j.resource.Path, err) // at once: later requests need new connections
+	}
 	r.mu.Lock()
 	defer r.unlock()
 	if ctx.Err() != nil { // cut off, not failed
@@ -75,8 +78,6 @@ func (j *job) attempt(ctx context.Context) {
 	}
 	if err == nil && snap.Token != client.LastToken() {
 		err = collector.ErrTokenChanged
-	}
-	if err != nil {
 		r.options.API.CountFailure(j.resource.Path, err)
 	}
 	h, ended := &j.health, time.Now()
@@ -120,9 +121,9 @@ func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 const maxYield = 10 * time.Second
 
 // onPage is called before a further page is asked for. The first page has been tried: a long
-// history takes minutes. A further page waits until the rate limit has requests to spare, so that
-// other fetches of the account find some; but not so long that the fetch takes more than three
-// quarters of its interval.
+// history takes minutes. A further page waits as long as the rate limit needs now to allow a whole
+// burst, so that other fetches of the account are not delayed; but not so long that the fetch takes
+// more than three quarters of its interval.
 func (j *job) onPage(ctx context.Context) error {
 	j.runner.mu.Lock()
 	j.tried = true

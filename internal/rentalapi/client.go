@@ -112,7 +112,7 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// CountFailure counts that a fetch of a path gave no data, unless no request was made. Later
+// CountFailure counts that a fetch of a path gave no data, unless the reason is Backoff. Later
 // requests use new connections.
 func (a *API) CountFailure(path string, err error) {
 	reason := ReasonOf(err)
@@ -134,7 +134,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (Respon
 		return Response{}, nil, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
 	r, body, err := c.attempt(ctx, path, query, token)
-	if failure, ok := errors.AsType[*Error](err); ok && failure.stale {
+	if _, stale := errors.AsType[staleError](err); stale {
 		c.api.settings.Load().closeConnections()
 		r, body, err = c.attempt(ctx, path, query, token)
 	}
@@ -157,23 +157,28 @@ func (c *Client) attempt(ctx context.Context, path string, query url.Values, tok
 			c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
 		}
 	}
-	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token)) //nolint:bodyclose // by body.Close
+	reqCtx = context.WithValue(reqCtx, connected{}, func() { c.countLate(r.Token, began) })
+	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
 	if err != nil {
+		_, stale := errors.AsType[staleError](err)
 		err = cmp.Or(ctx.Err(), error(connectionError(reqCtx, err)))
+		if stale && ReasonOf(err) == Connection {
+			err = staleError{err}
+		}
 		end()
 		return r, nil, err
 	}
 	code = strconv.Itoa(resp.StatusCode)
-	connection := body{resp.Body, reqCtx, end}
-	content, err := c.readHeader(resp, &r, connection)
+	b := body{close: sync.OnceValue(func() error {
+		defer end()
+		return resp.Body.Close()
+	})}
+	b.Reader, err = c.readHeader(resp, &r, connectionReader{resp.Body, reqCtx})
 	if err != nil {
-		_ = connection.Close()
+		_ = b.Close()
 		return r, nil, err
 	}
-	return r, struct {
-		io.Reader
-		io.Closer
-	}{content, connection}, nil
+	return r, b, nil
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
@@ -217,25 +222,26 @@ func statusError(status int, until time.Time) *Error {
 	return e
 }
 
-// body is the body of a response. Its errors are those of the connection, and its end is that of
-// the request.
-type body struct {
-	io.ReadCloser
+// connectionReader reads what a connection brings. Its errors are those of connectionError.
+type connectionReader struct {
+	io.Reader
 	ctx context.Context // ends with the request
-	end func()
 }
 
 // Read implements io.Reader.
-func (b body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+func (c connectionReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = connectionError(b.ctx, err)
+		err = connectionError(c.ctx, err)
 	}
 	return n, err
 }
 
-// Close implements io.Closer. It must be called once.
-func (b body) Close() error {
-	defer b.end()
-	return b.ReadCloser.Close()
+// body is the JSON of a response. Closing it ends the request.
+type body struct {
+	io.Reader
+	close func() error
 }
+
+// Close implements io.Closer.
+func (b body) Close() error { return b.close() }

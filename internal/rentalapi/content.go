@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,16 +25,18 @@ func decodedContent(body io.Reader, encoding string) (io.Reader, error) {
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) {
 		unpacked, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, fmt.Errorf("response: %w", err)
+			return nil, contentError(err)
 		}
 		r = bufio.NewReader(unpacked)
 	}
 	if start, _ := r.Peek(len(bom)); bytes.Equal(start, bom) {
 		_, _ = r.Discard(len(bom))
 	}
-	for {
+	for blanks := 0; ; blanks++ {
 		c, err := r.ReadByte()
 		switch {
+		case blanks > maxValueBytes:
+			return nil, ErrTooLarge
 		case errors.Is(err, io.EOF):
 			return nil, errors.New("response: empty")
 		case err != nil:
@@ -62,4 +65,15 @@ func describeContent(c byte, encoding string) string {
 		return "binary data, not JSON"
 	}
 	return "text, not a JSON object"
+}
+
+// contentError returns an error of reading a response without its content, which might be private.
+func contentError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("response: ends too early")
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
+	}
+	return err
 }

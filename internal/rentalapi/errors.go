@@ -43,8 +43,6 @@ type Error struct {
 	Reason Reason
 	Until  time.Time // when to ask again; zero if the API did not say
 	Err    error     // the cause
-
-	stale bool // whether the server may have closed the connection before the request
 }
 
 // Error says what went wrong.
@@ -78,8 +76,7 @@ func connectionError(ctx context.Context, err error) *Error {
 			return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
 		}
 	}
-	_, stale := errors.AsType[staleError](err)
-	return &Error{Reason: Connection, Err: errors.New(describe(err)), stale: stale}
+	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }
 
 // proxyError is the status with which a proxy refused a connection.

@@ -63,7 +63,8 @@ func (a *API) limiter(token Fingerprint) *limiter {
 }
 
 // wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
-// It takes a slot, which the caller must free: a request is counted when nothing delays it any more.
+// It takes a slot, which the caller must free: a request is counted when only its connection can
+// delay it.
 func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 	c.api.mu.Lock()
 	c.sent = token // once: a request that waits longer is not a newer one
@@ -110,7 +111,17 @@ func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	return delay, nil
 }
 
-// UntilSpare returns the time until a request delays no other that is made soon; 0 means now.
+// countLate counts a request again that is sent more than a second after it was counted, because its
+// connection took so long.
+func (c *Client) countLate(token Fingerprint, counted time.Time) {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	if time.Since(counted) > time.Second {
+		c.api.limiter(token).Reserve()
+	}
+}
+
+// UntilSpare returns the time until the rate limit allows a whole burst; 0 means now.
 func (c *Client) UntilSpare() time.Duration {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()

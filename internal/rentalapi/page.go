@@ -38,8 +38,8 @@ type Response struct {
 // Getter makes GET requests of one account, or public ones. A Client makes them to the
 // provider, within its rate limit.
 type Getter interface {
-	// Get makes one request and returns the JSON of its response, which must be closed. The
-	// path is relative to the base URL.
+	// Get makes one request and returns the JSON of a 200; any other status is an error. The
+	// request ends when the JSON is closed. The path is relative to the base URL.
 	Get(ctx context.Context, path string, query url.Values) (Response, io.ReadCloser, error)
 }
 
@@ -220,14 +220,7 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 // case of a list with meta, which is an empty object if there is none. Its errors repeat nothing
 // of the content, which might be private.
 func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any, err error) {
-	defer func() {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("response: ends too early")
-		}
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			err = fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
-		}
-	}()
+	defer func() { err = contentError(err) }()
 	dec := newDecoder(body)
 	if start, err := dec.Token(); err != nil {
 		return nil, err
@@ -254,8 +247,10 @@ func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any,
 	if _, err := dec.Token(); err != nil { // the end of the object
 		return nil, err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	if _, err := dec.Token(); err == nil {
 		return nil, errors.New("response: more after its end")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
 	}
 	if !found {
 		return nil, errors.New("data: missing")

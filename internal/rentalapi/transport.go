@@ -91,11 +91,18 @@ type staleError struct{ error }
 // Unwrap returns the cause.
 func (e staleError) Unwrap() error { return e.error }
 
+// connected is the key of a function in the context of a request. It is called when there is a
+// connection, just before the request is sent.
+type connected struct{}
+
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	c, err := t.connect(r)
 	if err != nil {
 		return nil, err
+	}
+	if f, ok := r.Context().Value(connected{}).(func()); ok {
+		f()
 	}
 	resp, err := c.RoundTrip(r)
 	if err != nil {

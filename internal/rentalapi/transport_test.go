@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,8 +49,8 @@ func (b buffered) run(ctx context.Context) {
 	}
 }
 
-// bubble returns a client of a server in memory.
-func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits Limits, serve func(net.Conn)) *Client {
+// bubble returns a client of a server in memory. A dial calls dialing.
+func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits Limits, serve func(net.Conn), dialing ...func()) *Client {
 	t.Helper()
 	conns := make(chan net.Conn)
 	ctx, stop := context.WithCancel(t.Context())
@@ -73,6 +74,9 @@ func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits
 		}
 	}()
 	transport, err := NewTransport(cfg, func(context.Context, string, string) (net.Conn, error) {
+		for _, f := range dialing {
+			f()
+		}
 		client, server := net.Pipe()
 		conns <- server
 		return client, nil
@@ -87,26 +91,20 @@ func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits
 
 const emptyList = `{"data":[]}`
 
-// fetchFor fetches again and again, four at a time, and returns how many gave data.
-func fetchFor(t *testing.T, c *Client, duration time.Duration) (succeeded int64) {
+// fetchFor fetches again and again, four at a time.
+func fetchFor(t *testing.T, c *Client, duration time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
-	done, n := make(chan bool), atomic.Int64{}
+	var all sync.WaitGroup
 	for range 4 {
-		go func() {
+		all.Go(func() {
 			for ctx.Err() == nil {
-				if fetchList(ctx, c, "/plans") == nil {
-					n.Add(1)
-				}
+				_ = fetchList(ctx, c, "/plans")
 			}
-			done <- true
-		}()
+		})
 	}
-	for range 4 {
-		<-done
-	}
-	return n.Load()
+	all.Wait()
 }
 
 // TestRequestsOnTheWire has servers that make net/http repeat requests.
@@ -270,6 +268,29 @@ func TestHTTP2Header(t *testing.T) {
 		t.Fatal(err)
 	}
 	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), clientOver(base, transport), "/plans")), "response headers of more than 256 KiB")
+}
+
+// TestSlowConnections has connections that take nine seconds at first: requests count when they are
+// sent.
+func TestSlowConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, mu := time.Now(), sync.Mutex{}
+		var sent []time.Time
+		client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 60}, func(conn net.Conn) {
+			respondTo(conn, func(int) string {
+				mu.Lock()
+				defer mu.Unlock()
+				sent = append(sent, time.Now())
+				return response(200, emptyList)
+			})
+		}, func() { time.Sleep(9*time.Second - time.Since(began)) })
+		fetchFor(t, client, 2*time.Minute)
+		for i, at := range sent {
+			if i >= 60 && at.Sub(sent[i-60]) < time.Minute {
+				t.Fatalf("got 61 requests in %v", at.Sub(sent[i-60]))
+			}
+		}
+	})
 }
 
 // TestConnectionBound has more requests at a time than connections are allowed.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +27,9 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 	l.listed = len(l.Accounts)
 	for i, pattern := range l.AccountFiles {
 		l.patterns = append(l.patterns, filePattern{place: l.at(fmt.Sprintf("account_files[%d]", i)), glob: l.join(pattern)})
-		l.addAccountFiles(l.patterns[i])
+		for _, f := range l.accountFiles(l.patterns[i]) {
+			l.addAccount(f.Account, f.place, f.place)
+		}
 	}
 }
 
@@ -37,25 +38,43 @@ type filePattern struct{ place, glob string }
 
 // FindAccounts returns the configuration with the accounts whose files are there now; nothing else
 // changes. It leaves out a new account with a fault, which is a line of the error. An account that
-// was there before stays, as its file may be written right now; so do all if a directory cannot be
-// read.
+// was there before stays as it is, as its file may be written right now; so do all if a directory
+// cannot be read.
 func (c *Config) FindAccounts() (*Config, error) {
-	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}, faulty: map[Account]bool{}}
+	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}}
 	l.Accounts, l.Notes = nil, nil
-	for _, a := range c.Accounts[:c.listed] {
-		l.used[[2]string{"account", a.Name}] = "accounts"
-		l.Accounts = append(l.Accounts, a)
+	known := map[Account]bool{}
+	for i, a := range c.Accounts {
+		known[a] = true
+		if i < c.listed {
+			l.keep(a, "accounts")
+		}
 	}
+	var added []accountFile
 	for _, p := range c.patterns {
-		l.addAccountFiles(p)
+		for _, f := range l.accountFiles(p) {
+			if known[f.Account] {
+				l.keep(f.Account, f.place)
+			} else {
+				added = append(added, f)
+			}
+		}
 	}
 	if l.unreadable {
 		return c, errors.Join(l.errs...)
 	}
-	l.Accounts = slices.DeleteFunc(l.Accounts, func(a Account) bool {
-		return l.faulty[a] && !slices.Contains(c.Accounts, a)
-	})
+	for _, f := range added { // after those that have their names already
+		if !l.addAccount(f.Account, f.place, f.place) {
+			l.Accounts = l.Accounts[:len(l.Accounts)-1]
+		}
+	}
 	return &l.Config, errors.Join(l.errs...)
+}
+
+// keep adds an account that was checked before.
+func (l *loader) keep(a Account, place string) {
+	l.used[[2]string{"account", a.Name}] = place
+	l.Accounts = append(l.Accounts, a)
 }
 
 // addFlagAccount adds the account of the flags and variables. An empty variable is a fault: it
@@ -76,48 +95,52 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	}
 }
 
-// addAccountFiles adds an account for each file that matches a pattern. Two things are no faults: a
+// accountFile is a file that matches a pattern, with its place in the configuration.
+type accountFile struct {
+	Account
+	place string
+}
+
+// accountFiles returns an account for each file that matches a pattern. Two things are no faults: a
 // pattern without a match, as a Secret may be empty, and a link to nothing, which Kubernetes leaves
 // for a moment.
-func (l *loader) addAccountFiles(p filePattern) {
-	place, pattern := p.place, p.glob
-	files, err := filepath.Glob(pattern)
-	if err != nil || pattern == "" {
-		l.add(place, "invalid pattern: must be like /run/secrets/rental/*")
-		return
+func (l *loader) accountFiles(p filePattern) (found []accountFile) {
+	files, err := filepath.Glob(p.glob)
+	if err != nil || p.glob == "" {
+		l.add(p.place, "invalid pattern: must be like /run/secrets/rental/*")
+		return nil
 	}
 	if len(files) == 0 { // Glob ignores that a directory cannot be read
-		if _, err := os.ReadDir(filepath.Dir(pattern)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			l.add(place, "%s", errors.Unwrap(err))
+		if _, err := os.ReadDir(filepath.Dir(p.glob)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.add(p.place, "%s", errors.Unwrap(err))
 			l.unreadable = true
 		}
 	}
-	before := len(l.Accounts)
 	for _, file := range files {
 		base := filepath.Base(file)
 		info, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(base, ".") || err == nil && info.IsDir() { // Kubernetes keeps a Secret in ..data
 			continue
 		}
-		place := place + ": " + file
-		l.addAccount(Account{Name: strings.TrimSuffix(base, filepath.Ext(base)), TokenFile: file}, place, place)
+		name := strings.TrimSuffix(base, filepath.Ext(base))
+		found = append(found, accountFile{Account{Name: name, TokenFile: file}, p.place + ": " + file})
 	}
-	if len(l.Accounts) == before {
-		l.Notes = append(l.Notes, place+": no file matches")
+	if len(found) == 0 {
+		l.Notes = append(l.Notes, p.place+": no file matches")
 	}
+	return found
 }
 
-// addAccount checks that the name is valid and unique, and that the token can be read.
-func (l *loader) addAccount(a Account, namePlace, tokenPlace string) {
+// addAccount adds an account, and returns whether its name is valid and unique, and its token can
+// be read.
+func (l *loader) addAccount(a Account, namePlace, tokenPlace string) bool {
 	before := len(l.errs)
 	l.addName("account", a.Name, namePlace)
 	if _, err := a.ReadToken(); err != nil {
 		l.add(tokenPlace, "%s", err)
 	}
-	if len(l.errs) > before {
-		l.faulty[a] = true
-	}
 	l.Accounts = append(l.Accounts, a)
+	return len(l.errs) == before
 }
 
 // addName checks that a name is valid, and in use for nothing else of the kind.

@@ -119,8 +119,12 @@ func (l *loader) checkCollectors() {
 	for _, r := range collector.Resources() {
 		l.Collectors[r.Name] = l.checkCollector(r)
 	}
-	l.checkRateLimit("api.rate_limit.public", l.API.RateLimit.Public, maxPublic, false)
-	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, true)
+	public, account := l.RequestRates()
+	if !l.mayHaveAccounts() {
+		account = 0
+	}
+	l.checkRateLimit("api.rate_limit.public", l.API.RateLimit.Public, maxPublic, public)
+	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, account)
 }
 
 // checkCollector returns the settings of a collector: the defaults, then those of the file,
@@ -164,16 +168,13 @@ func (l *loader) duration(path string, set *string, byDefault, least, most time.
 	return time.Duration(d)
 }
 
-// checkRateLimit checks that the collectors need at most the requests that a limit allows.
-func (l *loader) checkRateLimit(path string, limit, most integer, account bool) {
-	if !checkRange(l, path, limit, rentalapi.Burst+1, most) || account && !l.mayHaveAccounts() {
-		return
-	}
-	perMinute, allowed := l.RequestRate(account)
+// checkRateLimit checks that the collectors need at most the requests that a limit allows for long.
+func (l *loader) checkRateLimit(path string, limit, most integer, perMinute float64) {
 	const margin = 1e-9 // covers the rounding of sums such as three times 4/3
-	if least := math.Ceil(perMinute - margin); float64(allowed) < least {
+	least := math.Ceil(perMinute-margin) + rentalapi.Burst
+	if checkRange(l, path, limit, rentalapi.Burst+1, most) && float64(limit) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
-			limit, least+rentalapi.Burst, rentalapi.Burst, perMinute)
+			limit, least, rentalapi.Burst, perMinute)
 	}
 }
 

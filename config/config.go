@@ -18,7 +18,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Config is a validated configuration.
@@ -65,25 +64,27 @@ type Collector struct {
 	collector.Timing
 }
 
-// RequestRate returns the number of requests that the enabled collectors make in a minute, to the
-// public API or with the token of each account, and the number that the rate limit allows for long.
-// It is the rate while everything is sold out and a long history is read. It does not count open
-// top-ups beyond a page of each state.
-func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
-	allowed = int(c.API.RateLimit.Public) - rentalapi.Burst
-	if account {
-		allowed = int(c.API.RateLimit.Account) - rentalapi.Burst
-	}
+// RequestRates returns the numbers of requests that the enabled collectors make in a minute, to the
+// public API and with the token of each account, while everything is sold out and a long history
+// is read. It does not count open top-ups beyond a page of each state.
+func (c *Config) RequestRates() (public, account float64) {
 	for _, r := range collector.Resources() {
-		if settings := c.Collectors[r.Name]; r.Account == account && settings.Enabled {
-			shortest := cmp.Or(settings.SoldOutInterval, settings.Interval)
-			if r.PageInterval > 0 {
-				shortest = min(shortest, r.PageInterval)
-			}
-			perMinute += float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(shortest)
+		settings := c.Collectors[r.Name]
+		if !settings.Enabled {
+			continue
+		}
+		shortest := cmp.Or(settings.SoldOutInterval, settings.Interval)
+		if r.PageInterval > 0 {
+			shortest = min(shortest, r.PageInterval)
+		}
+		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(shortest)
+		if r.Account {
+			account += rate
+		} else {
+			public += rate
 		}
 	}
-	return perMinute, allowed
+	return public, account
 }
 
 // Shard is the part of the accounts that this process exports. Shard 0 also has the public

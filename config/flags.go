@@ -82,7 +82,7 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
-	l := &loader{flags: f, used: map[[2]string]string{}, faulty: map[Account]bool{}}
+	l := &loader{flags: f, used: map[[2]string]string{}}
 	l.Collectors = map[string]Collector{}
 	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60

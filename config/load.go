@@ -81,8 +81,7 @@ type loader struct {
 	flags      *Flags
 	errs       []error
 	used       map[[2]string]string // maps a kind and a name to the place that set the name first
-	faulty     map[Account]bool
-	unreadable bool // whether a directory of account files cannot be read
+	unreadable bool                 // whether a directory of account files cannot be read
 }
 
 // add adds a fault.

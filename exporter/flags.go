@@ -18,6 +18,7 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
@@ -184,11 +185,11 @@ func oneOf(flag, value string, values []string) error {
 // printSummary prints that the configuration is valid, the requests that it causes, and how to
 // check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
-	public, publicAllowed := cfg.RequestRate(false)
-	account, accountAllowed := cfg.RequestRate(true)
-	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, publicAllowed)
+	limits := cfg.API.RateLimit // of which a burst is not allowed for long
+	public, account := cfg.RequestRates()
+	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, limits.Public-rentalapi.Burst)
 	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, accountAllowed)
+		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, limits.Account-rentalapi.Burst)
 	}
 	for _, note := range cfg.Notes {
 		fmt.Fprintln(w, config.Line(note))

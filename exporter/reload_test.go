@@ -101,10 +101,14 @@ func TestLookForAccounts(t *testing.T) {
 		{"faulty ones", func() {
 			simtest.WriteFile(t, filepath.Join(more, "empty"), "")
 			simtest.WriteFile(t, filepath.Join(more, "main"), "s3cr3t")
-		}, []string{"main", "lab"}, `msg="account file ignored"`},
+			simtest.WriteFile(t, filepath.Join(more, "lab.backup"), "s3cr3t") // sorts before lab.token
+		}, []string{"main", "lab"}, filepath.Join(more, "lab.backup") + `: duplicate name`},
 		{"still faulty", func() {}, []string{"main", "lab"}, ""},
-		{"a known one becomes empty", func() { simtest.WriteFile(t, filepath.Join(more, "lab.token"), "") }, []string{"main", "lab"}, `msg="account file ignored"`},
-		{"it goes", func() { simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.token")), nil) }, []string{"main"}, `msg="account removed" account=lab`},
+		{"a known one becomes empty", func() { simtest.WriteFile(t, filepath.Join(more, "lab.token"), "") }, []string{"main", "lab"}, ""},
+		{"it goes", func() {
+			simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.backup")), nil)
+			simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.token")), nil)
+		}, []string{"main"}, `msg="account removed" account=lab`},
 	} {
 		step.do()
 		before := len(log.String())

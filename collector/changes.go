@@ -42,8 +42,8 @@ const (
 	numChanges
 )
 
-// told names the event and the metrics of a change. Those that are empty or nil do not exist.
-type told struct {
+// output names the event and the metrics of a change. Those that are empty or nil do not exist.
+type output struct {
 	event string             // message of the event
 	total *metric.Definition // counter of the item
 	last  *metric.Definition // time of the last change of the item
@@ -51,7 +51,7 @@ type told struct {
 
 // changeKind describes the changes of one kind of items. Definitions may be nil.
 type changeKind struct {
-	told          [numChanges]told
+	outputs       [numChanges]output
 	stateChanged  string             // message of the event; if it is empty, an item with another state is another item
 	previousPrice *metric.Definition // price of the item before its last change
 
@@ -86,8 +86,8 @@ type record struct {
 	item
 	since, listed time.Time // times of the first and the last response with it
 	missing       int       // complete responses in a row that lacked it
-	isGone        bool
-	isLost        bool // whether it was not listed since its data expired, and so is not removed
+	removed       bool      // whether it counts as removed: if it returns, it may be added
+	unseen        bool      // whether it was not listed since the data expired: that it goes is no change
 	tallies       [numChanges]tally
 	previousPrice *price // nil until the price changes
 }
@@ -125,7 +125,7 @@ func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Ch
 func (c Changes) Forget() Changes {
 	next := Changes{token: c.token, last: c.last, records: make(map[itemID]record, len(c.records))}
 	for id, r := range c.records {
-		r.stock, r.price, r.state, r.isLost = nil, nil, "", true
+		r.stock, r.price, r.state, r.unseen = nil, nil, "", true
 		next.records[id] = r
 	}
 	return next
@@ -140,11 +140,11 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 			continue
 		}
 		r, known := c.records[i.id]
-		isRemoved := r.tallies[itemRemoved].at > 0
-		if !known || r.isGone && (now.Sub(r.listed) >= rememberFor || isRemoved && kind.returnsAdded) {
+		isCounted := r.tallies[itemRemoved].at > 0
+		if !known || r.removed && (now.Sub(r.listed) >= rememberFor || isCounted && kind.returnsAdded) {
 			r = record{since: now}
 			if c.known {
-				next.tell(kind, itemAdded, i, &r, now, i.detail...)
+				next.count(kind, itemAdded, i, &r, now, i.detail...)
 				next.setLast(kind, nil, &i.state, now)
 				if kind.isWatch {
 					r.stock = new(bool)
@@ -162,35 +162,35 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 	return next
 }
 
-// list keeps the record of an item that is listed, and tells its changes since its former record.
+// list keeps the record of an item that is listed, and counts its changes since its former record.
 func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	i.stock, i.price, i.state = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state)
 	if r.stock != nil && *r.stock != *i.stock {
-		way := sellout
+		what := sellout
 		if *i.stock {
-			way = restock
+			what = restock
 		}
-		c.tell(kind, way, i, &r, now, i.detail...)
+		c.count(kind, what, i, &r, now, i.detail...)
 	}
 	if r.price != nil && *r.price != *i.price {
 		r.previousPrice = r.price
-		c.tell(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
+		c.count(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
 	}
 	if r.state != "" && r.state != i.state {
 		c.changeState(kind, i, &r, now)
 	}
 	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
-	r.item, r.listed, r.missing, r.isGone, r.isLost = i, now, 0, false, false
+	r.item, r.listed, r.missing, r.removed, r.unseen = i, now, 0, false, false
 	r.tallies[itemRemoved] = tally{}
 	c.records[i.id] = r
 }
 
-// changeState tells that the state of an item changed.
+// changeState counts that the state of an item changed.
 func (c *Changes) changeState(kind *changeKind, i item, r *record, now time.Time) {
 	if kind.stateChanged == "" {
-		c.tell(kind, itemRemoved, r.item, r, now, r.detail...)
-		c.tell(kind, itemAdded, i, r, now, i.detail...)
+		c.count(kind, itemRemoved, r.item, r, now, r.detail...)
+		c.count(kind, itemAdded, i, r, now, i.detail...)
 	} else {
 		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
 	}
@@ -204,12 +204,12 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 		r.missing++
 	}
 	switch {
-	case r.isGone:
-	case r.isLost:
-		r.isGone = !partial
+	case r.removed:
+	case r.unseen:
+		r.removed = !partial
 	case r.missing > kind.tolerated:
-		r.isGone = true
-		c.tell(kind, itemRemoved, r.item, &r, now, r.detail...)
+		r.removed = true
+		c.count(kind, itemRemoved, r.item, &r, now, r.detail...)
 		c.setLast(kind, &r.state, nil, now)
 	}
 	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
@@ -222,10 +222,10 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 	c.records[r.id] = r
 }
 
-// tell counts a change of an item, and adds its event.
-func (c *Changes) tell(kind *changeKind, way change, i item, r *record, now time.Time, keys ...[2]string) {
-	r.tallies[way] = tally{r.tallies[way].n + 1, timestamp(now.Unix())}
-	c.addEvent(kind.told[way].event, i, keys...)
+// count counts a change of an item, and adds its event.
+func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
+	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
+	c.addEvent(kind.outputs[what].event, i, keys...)
 }
 
 // addEvent adds an event, unless its message is empty.
@@ -251,13 +251,13 @@ func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 		b.Add(d, float64(at))
 	}
 	for _, r := range c.records {
-		for way, told := range kind.told {
-			tally := r.tallies[way]
-			if told.total != nil && (r.stock != nil || kind.isWatch) {
-				b.AddCreated(told.total, tally.n, r.since, r.labels...)
+		for what, out := range kind.outputs {
+			tally := r.tallies[what]
+			if out.total != nil && (r.stock != nil || kind.isWatch) {
+				b.AddCreated(out.total, tally.n, r.since, r.labels...)
 			}
-			if told.last != nil && tally.at > 0 {
-				b.Add(told.last, float64(tally.at), r.labels...)
+			if out.last != nil && tally.at > 0 {
+				b.Add(out.last, float64(tally.at), r.labels...)
 			}
 		}
 		if kind.previousPrice != nil {

@@ -37,7 +37,7 @@ var (
 	configurationLastSellout = configurationSet.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "account", "configuration", "plan", "location")
 )
 
-var configurationChanges = &changeKind{told: [numChanges]told{
+var configurationChanges = &changeKind{outputs: [numChanges]output{
 	restock: {"configuration in stock", configurationRestocks, configurationLastRestock},
 	sellout: {"configuration sold out", configurationSellouts, configurationLastSellout},
 }}

@@ -96,7 +96,7 @@ var (
 )
 
 var planChanges = &changeKind{
-	told: [numChanges]told{
+	outputs: [numChanges]output{
 		itemAdded:   {event: "plan added", last: planAdded},
 		itemRemoved: {event: "plan removed", last: planRemoved},
 		restock:     {"plan in stock", planRestocks, planLastRestock},

@@ -66,7 +66,7 @@ var (
 )
 
 var serverChanges = &changeKind{
-	told: [numChanges]told{
+	outputs: [numChanges]output{
 		itemAdded:   {event: "server added"},
 		itemRemoved: {event: "server removed"},
 		priceChange: {last: serverLastPriceChange},

@@ -28,7 +28,7 @@ var (
 )
 
 var sshKeyChanges = &changeKind{
-	told:         [numChanges]told{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
+	outputs:      [numChanges]output{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
 	lastOf:       func(_, _ *state) *metric.Definition { return sshKeysChanged },
 	returnsAdded: true,
 }

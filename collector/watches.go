@@ -23,7 +23,7 @@ var (
 func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
-	told:    [numChanges]told{restock: {"watch hit", watchHits, watchLastHit}},
+	outputs: [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
 	isWatch: true,
 }
 

@@ -145,15 +145,9 @@ func (l *loader) decode() bool {
 // maxFile bounds the configuration file, in bytes: one with 100,000 accounts is far smaller.
 const maxFile = 32 << 20
 
-// octal matches numbers that YAML 1.1 reads as octal, and YAML 1.2 as decimal.
-var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
-
 // nodeFaults returns the faults in a node and below it that YAML's package ignores when it decodes
 // into a struct.
 func nodeFaults(n *yaml.Node) (messages []string) {
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && octal.MatchString(n.Value) {
-		messages = append(messages, fmt.Sprintf("line %d: number with a leading zero: must be without it, or in quotes if it is a text", n.Line))
-	}
 	for _, child := range n.Content {
 		value := child
 		if child.Kind == yaml.AliasNode {

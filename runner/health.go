@@ -45,8 +45,8 @@ type Health struct {
 // expires returns when the data is not shown any more; a time long ago if there has been none.
 func (h Health) expires() time.Time { return h.Taken.Add(h.MaxAge) }
 
-// interval returns the time from one fetch to the next.
-func (h Health) interval() time.Duration {
+// CurrentInterval returns the time from one fetch to the next that is in force.
+func (h Health) CurrentInterval() time.Duration {
 	if h.SoldOut && h.SoldOutInterval > 0 {
 		return h.SoldOutInterval
 	}
@@ -57,7 +57,11 @@ func (h Health) interval() time.Duration {
 func (r *Runner) Health() []Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []Health
+	return r.health()
+}
+
+// health is Health for a caller that holds mu.
+func (r *Runner) health() (all []Health) {
 	for _, j := range r.jobs() {
 		h := j.health
 		if !j.shown() {
@@ -70,7 +74,7 @@ func (r *Runner) Health() []Health {
 
 // AddMetrics adds the metrics of the collector's state.
 func (h Health) AddMetrics(b *metric.Builder) {
-	b.Add(collectorInterval, h.interval().Seconds(), h.Collector, h.Account)
+	b.Add(collectorInterval, h.CurrentInterval().Seconds(), h.Collector, h.Account)
 	if succeeded := h.Err == nil; !succeeded || !h.LastSuccess.IsZero() { // else no fetch has ended
 		b.AddBool(collectorSuccess, &succeeded, h.Collector, h.Account)
 		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)
@@ -92,7 +96,8 @@ func (r *Runner) newGroups() {
 		return g
 	}
 	for _, res := range collector.Resources() {
-		g := group(res.Metrics, func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(res.Name) })
+		g := group(res.Metrics, nil)
+		g.Collect = func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(g) }
 		r.resources = append(r.resources, collected{res, g})
 	}
 	r.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
@@ -106,15 +111,15 @@ func (r *Runner) newGroups() {
 // collectState returns the state of all collectors and what the API last said to each account,
 // and when that changes by the passing of time.
 func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires time.Time) {
-	b := &metric.Builder{}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := &metric.Builder{}
 	for _, a := range r.accounts {
 		if len(a.jobs) > 0 {
 			expires = metric.Earlier(expires, a.client.AddMetrics(b, now))
 		}
 	}
-	r.mu.Unlock()
-	for _, h := range r.Health() {
+	for _, h := range r.health() {
 		h.AddMetrics(b)
 		if !h.MadeAt.IsZero() {
 			expires = metric.Earlier(expires, h.expires())
@@ -131,13 +136,13 @@ func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires ti
 	return collector.WatchMetrics(r.watches), r.public().known().Until
 }
 
-// collectResource returns the present metrics of a resource in all accounts, and when
+// collectResource returns the present metrics of the resource of a group in all accounts, and when
 // the first of its snapshots expires.
-func (r *Runner) collectResource(name string) (metrics []*metric.Sample, expires time.Time) {
+func (r *Runner) collectResource(g *exposition.Group) (metrics []*metric.Sample, expires time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, j := range r.jobs() {
-		if j.resource.Name != name {
+		if j.group != g {
 			continue
 		}
 		j.fetchExpired()

@@ -103,7 +103,7 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // next returns when to fetch again after a fetch whose response was made at madeAtLatest at the
 // latest; zero if that is not known.
 func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
-	interval, longestRetry := j.health.interval(), j.health.Interval
+	interval, longestRetry := j.health.CurrentInterval(), j.health.Interval
 	if interval < longestRetry { // a restock is waited for
 		longestRetry = min(longestRetry, maxSoonRetry)
 		j.schedule.startJitter = 0
@@ -159,7 +159,7 @@ func (j *job) fetchExpired() {
 func (j *job) setTiming(t collector.Timing) {
 	if j.configured != t {
 		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.MinInterval)
-		j.setLatest(time.Now().Add(j.health.interval()))
+		j.setLatest(time.Now().Add(j.health.CurrentInterval()))
 	}
 }
 

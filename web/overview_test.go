@@ -50,7 +50,7 @@ func (sc scene) page(t *testing.T) (body string) {
 		}, nil)})
 		config := runner.Spec{Collectors: map[string]collector.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
-			config.Collectors[r.Name] = collector.Timing{Interval: r.Interval, MaxAge: r.MaxAge}
+			config.Collectors[r.Name] = r.Timing
 		}
 		for i, token := range []string{simtest.LabToken, simtest.MainToken} {
 			name := append(sc.names, "lab", "main")[i]

@@ -95,7 +95,7 @@ type exporter struct {
 	group        *exposition.Group // metrics of this package
 	loaded       atomic.Pointer[loaded]
 
-	reloading sync.Mutex // held during a reload, and after the end
+	reloading sync.Mutex // held during a reload, and once the collectors end: no reload starts others then
 }
 
 // newExporter wires everything; nothing is fetched or served yet.

@@ -113,11 +113,14 @@ scrape_configs:
 	simtest.Eventually(t, "an incident at a whole minute", func() bool {
 		return s.value(`count(last_over_time((server_rental_incidents_ongoing > 0)[1h:1m]))`) == 2
 	})
-	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
-		s.end = time.Now()
+	// A rule may fire in one Prometheus some seconds before the other one.
+	simtest.Eventually(t, "a time at which both exporters are up, and both servers have the same alerts", func() bool {
+		at := v1.Range{End: time.Now()}
+		s.end = at.End
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		const up = `up{job="server_rental"} == 1`
-		return len(s.prometheus.evaluate(up, v1.Range{End: s.end})) == 2 && len(s.alone.evaluate(up, v1.Range{End: s.end})) == 1
+		const up, firing = `up{job="server_rental"} == 1`, `ALERTS{alertstate="firing"}`
+		return len(s.prometheus.evaluate(up, at)) == 2 && len(s.alone.evaluate(up, at)) == 1 &&
+			len(s.prometheus.evaluate(firing, at)) == len(s.alone.evaluate(firing, at))
 	})
 	return s
 }

@@ -33,12 +33,12 @@ func account() Resource {
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
 		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		Metrics: accountSet,
-		newGet:  func() getFunc { return getAccount },
+		get:     getAccount,
 	}
 }
 
-func getAccount(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[Account](ctx, f.API, f.Resource.Path)
+func getAccount(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+	o, err := rentalapi.GetObject[Account](ctx, api, path)
 	if err != nil {
 		return Snapshot{}, err
 	}

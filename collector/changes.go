@@ -102,7 +102,7 @@ type tally struct {
 // items, and those that are not listed have at most maxKept bytes of text.
 const (
 	rememberFor   = time.Hour
-	maxRemembered = 2 * maxItems
+	maxRemembered = 40_000
 	maxKept       = 4 << 20
 )
 

@@ -186,7 +186,7 @@ func TestChangesForgets(t *testing.T) {
 	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxRemembered, maxRemembered})
 
 	c := catalog{}
-	for i := range 5_000 {
+	for i := range 2_000 {
 		plan := inStock(fmt.Sprint("plan ", i))
 		plan["name"] = strings.Repeat("n", 2_000)
 		c = append(c, plan)

@@ -47,7 +47,7 @@ func configurations() Resource {
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
 		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
 		Metrics: configurationSet,
-		newGet:  getList(addConfigurations),
+		get:     getList(1_000, addConfigurations),
 		changes: configurationChanges,
 	}
 }

@@ -91,7 +91,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 			watched = append(watched, Watched{Watch: w}.Step(known, today))
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
-	case "account", "servers":
+	case "account", "servers", "transactions":
 		follow, _ := DerivedMetrics([]Known{known}, today)
 		metrics = append(metrics, follow...)
 	}

@@ -3,7 +3,6 @@ package collector
 import (
 	"bytes"
 	"context"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -32,7 +31,7 @@ type fetchTest struct {
 	body         func(query url.Values) []byte // replaces the provider's body if it is not nil
 	before       func(query url.Values) error  // called before each request, which fails with its error; may be nil
 	requests     []string                      // status and page of each in the last fetch
-	fetcher      Fetcher
+	resource     Resource
 	changes      Changes // up to the last fetch
 }
 
@@ -48,9 +47,8 @@ func newFetchTest(t testing.TB, r Resource) *fetchTest {
 
 // newBodyTest returns a test whose responses all have the same body.
 func newBodyTest(t testing.TB, r Resource, body []byte) *fetchTest {
-	f := &fetchTest{t: t, account: &simulator.Account{}, lab: &simulator.Account{}, token: simtest.MainToken}
+	f := &fetchTest{t: t, account: &simulator.Account{}, lab: &simulator.Account{}, token: simtest.MainToken, resource: r}
 	f.body, f.response.Received = func(url.Values) []byte { return body }, today
-	f.fetcher = Fetcher{Resource: &r, Account: accountOf(r), API: f}
 	return f
 }
 
@@ -63,7 +61,7 @@ func accountOf(r Resource) string {
 }
 
 // Get implements rentalapi.Getter.
-func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
+func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
 	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
 	if f.before != nil {
 		if err := f.before(query); err != nil {
@@ -72,9 +70,9 @@ func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (renta
 	}
 	copy(f.response.Token[:], f.token)
 	if f.body != nil {
-		return f.response, io.NopCloser(bytes.NewReader(f.body(query))), nil
+		return f.response, f.body(query), nil
 	}
-	return f.response, io.NopCloser(strings.NewReader(f.Body(path+"?"+query.Encode(), f.token))), nil
+	return f.response, []byte(f.Body(path+"?"+query.Encode(), f.token)), nil
 }
 
 // fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such
@@ -82,13 +80,13 @@ func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (renta
 func (f *fetchTest) fetch() (Snapshot, error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.t.Fatalf("%s: %v", f.fetcher.Resource.Name, p)
+			f.t.Fatalf("%s: %v", f.resource.Name, p)
 		}
 	}()
 	f.requests = nil
-	s, err := f.fetcher.Fetch(f.t.Context())
+	s, err := f.resource.Fetch(f.t.Context(), f, accountOf(f.resource))
 	if err == nil {
-		f.changes = f.changes.Step(f.fetcher.Resource, f.fetcher.Account, s, s.MadeAt)
+		f.changes = f.changes.Step(&f.resource, accountOf(f.resource), s, s.MadeAt)
 		s.Metrics = slices.Concat(s.Metrics, f.changes.Metrics)
 	}
 	return s, err

@@ -32,7 +32,7 @@ func TestInvalidFields(t *testing.T) {
 			document := documented(t, r)
 			snap, err := newBodyTest(t, r, document).fetch()
 			simtest.AssertEqual(t, "documented response: error and invalid items", []any{err, snap.Invalid.Items}, []any{nil, 0})
-			base, shown := exposed(t, snap.Metrics), map[string]bool{}
+			base, shown := seriesOf(t, r, snap), map[string]bool{}
 			items, isList := simtest.Decode(t, document)["data"].([]any)
 			if !isList {
 				items = []any{simtest.Decode(t, document)["data"]}
@@ -70,6 +70,13 @@ func TestInvalidFields(t *testing.T) {
 			}
 		})
 	}
+}
+
+// seriesOf returns the series of a snapshot, and those that follow from it today.
+func seriesOf(t *testing.T, r Resource, s Snapshot) map[string]float64 {
+	t.Helper()
+	derived, _ := DerivedMetrics([]Known{{Account: accountOf(r), Data: s.Data}}, today)
+	return exposed(t, slices.Concat(s.Metrics, derived))
 }
 
 // omittedFields returns the patterns of the table of fields that no metric shows, in
@@ -144,7 +151,7 @@ func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]floa
 		t.Errorf("%s: %v", what, err)
 		return false, false
 	}
-	got := exposed(t, snap.Metrics)
+	got := seriesOf(t, r, snap)
 	if snap.Invalid.Items == 0 {
 		simtest.AssertEqual(t, what+": series where the field is not read", got, base)
 		return false, false

@@ -41,7 +41,7 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
 		Metrics: locationSet,
-		newGet:  getList(addLocations),
+		get:     getList(500, addLocations),
 	}
 }
 

@@ -40,7 +40,7 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
 		Timing: Timing{Interval: time.Hour, MaxAge: 6 * time.Hour}, MinInterval: time.Minute,
 		Metrics: osSet,
-		newGet:  getList(addOSImages),
+		get:     getList(1_000, addOSImages),
 	}
 }
 

@@ -111,7 +111,7 @@ func plans() Resource {
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
 		Metrics: planSet,
-		newGet:  getList(addPlans),
+		get:     getList(2_000, addPlans),
 		changes: planChanges,
 	}
 }

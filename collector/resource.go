@@ -22,21 +22,20 @@ type Resource struct {
 	Path    string // path below the base URL
 	Account bool   // whether each account is fetched, with its token
 
-	Timing                     // the default
-	MinInterval  time.Duration // cache time of the API; 0 if it caches nothing
-	PageInterval time.Duration // minimum interval for each page of a list that is read whole; 0 if there is no such list
-	MaxRequests  int           // usual number of requests of a fetch; 0 means 1
+	Timing                    // the default
+	MinInterval time.Duration // cache time of the API; 0 if it caches nothing
+	MaxRequests int           // largest number of requests of a fetch; 0 means 1
 
 	Metrics []*metric.Definition
 
-	newGet  func() getFunc // makes the function of one fetcher
-	changes *changeKind    // nil if no items are compared
+	get     getFunc
+	changes *changeKind // nil if no items are compared
 }
 
-// getFunc fetches a resource once and adds its metrics to the builder, which has the label value of
-// the account. Errors that are not those of the API wrap rentalapi.ErrIncomplete or
+// getFunc fetches a resource from its path once and adds its metrics to the builder, which has the
+// label value of the account. Errors that are not those of the API wrap rentalapi.ErrIncomplete or
 // rentalapi.ErrTooLarge.
-type getFunc func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
+type getFunc func(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error)
 
 // Timing holds the intervals and the maximum age of a resource.
 type Timing struct {
@@ -45,38 +44,16 @@ type Timing struct {
 	SoldOutInterval time.Duration // replaces Interval while an item is sold out; at most Interval; 0 if there is no stock to wait for
 }
 
-// WithMinInterval returns the timing with fetches that are at least an interval apart. Data expires
-// after three fetches at the earliest.
-func (t Timing) WithMinInterval(interval time.Duration) Timing {
-	t.Interval, t.MaxAge = max(t.Interval, interval), max(t.MaxAge, 3*interval)
-	return t
-}
-
-// Fetcher fetches a resource of one account, or a public one, again and again. It is used by
-// one goroutine at a time.
-type Fetcher struct {
-	Resource *Resource
-	Account  string // value of the label account; empty for a public resource
-	API      rentalapi.Getter
-	OnPage   func(ctx context.Context) error // called before each further page; may wait, or end the fetch by an error; may be nil
-
-	get   getFunc // nil before the first fetch
-	pages int     // number of pages requested in this fetch
-}
-
 // Bounds on the samples of one response. A long id is in each sample of its item.
 const (
 	maxSamples    = 250_000
 	maxLabelBytes = 32 << 20 // bytes of all label values
 )
 
-// Fetch fetches the resource once. After an error, it goes on with the page that failed.
-func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
-	b := newBuilder(f.Account)
-	if f.pages = 0; f.get == nil {
-		f.get = f.Resource.newGet()
-	}
-	s, err := f.get(ctx, f, b)
+// Fetch fetches the resource of one account once; account is empty for a public resource.
+func (r *Resource) Fetch(ctx context.Context, api rentalapi.Getter, account string) (Snapshot, error) {
+	b := newBuilder(account)
+	s, err := r.get(ctx, api, r.Path, b)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -111,7 +88,6 @@ type Snapshot struct {
 	Invalid      rentalapi.Invalid
 	Data         Data
 	Token        rentalapi.Fingerprint // token of the requests
-	MinInterval  time.Duration         // minimum time until the next fetch; may be 0
 	MadeAt       time.Time             // local time at which the provider made it, or at which it was received if its age is unknown
 	MadeAtLatest time.Time             // latest possible value of MadeAt, as ages are truncated to seconds; zero if its age is unknown
 
@@ -190,13 +166,11 @@ func Resources() []Resource {
 	}
 }
 
-// maxItems bounds a list without pages.
-const maxItems = 20_000
-
-// getList returns the newGet of a list without pages. The function add maps a response.
-func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func() getFunc {
-	get := func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-		page, err := rentalapi.GetList[T, M](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxItems})
+// getList returns the get of a list without pages, whose items are at most maxItems. The function add
+// maps a response.
+func getList[T, M any](maxItems int, add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) getFunc {
+	return func(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+		page, err := rentalapi.GetList[T, M](ctx, api, rentalapi.List{Path: path, MaxItems: maxItems})
 		if err != nil {
 			return Snapshot{}, err
 		}
@@ -205,7 +179,6 @@ func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s 
 		add(b, page, &s)
 		return s, nil
 	}
-	return func() getFunc { return get }
 }
 
 // addLinks adds the links of an item if one of them is known.

@@ -94,7 +94,7 @@ func servers() Resource {
 		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
 		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		Metrics: serverSet,
-		newGet:  getList(addServers),
+		get:     getList(20_000, addServers),
 		changes: serverChanges,
 	}
 }

@@ -38,7 +38,7 @@ func sshKeys() Resource {
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
 		Metrics: sshKeySet,
-		newGet:  getList(addSSHKeys),
+		get:     getList(2_000, addSSHKeys),
 		changes: sshKeyChanges,
 	}
 }

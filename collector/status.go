@@ -44,13 +44,13 @@ func status() Resource {
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
 		Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
 		Metrics: statusSet,
-		newGet:  func() getFunc { return getStatus },
+		get:     getStatus,
 		changes: componentChanges,
 	}
 }
 
-func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[providerStatus](ctx, f.API, f.Resource.Path)
+func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+	o, err := rentalapi.GetObject[providerStatus](ctx, api, path)
 	if err != nil {
 		return Snapshot{}, err
 	}

@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,8 +30,6 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
-type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
-
 // topupStates returns the states in the provider's document, in the order in which a top-up goes
 // through them. The first two are open.
 func topupStates() []state {
@@ -47,17 +44,6 @@ func documentedState(status state) state {
 		return lower
 	}
 	return ""
-}
-
-// undocumented returns the top-ups of a page whose only fault is a status that is not documented: no
-// exported state counts them.
-func undocumented(page topupPage) (invalid rentalapi.Invalid) {
-	for _, t := range page.Items {
-		if documentedState(t.Status) == "" && len(page.Errors[t.ID]) == 0 {
-			invalid.Add(t.ID, rentalapi.FieldError{Field: "status", Problem: "not documented"})
-		}
-	}
-	return invalid
 }
 
 // isOpen returns whether a top-up with a status waits for a payment or its confirmations.
@@ -77,7 +63,7 @@ var (
 	topupNeeded      = topupSet.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "account", "topup")
 	topupCreated     = topupSet.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
 	topupLockedUntil = topupSet.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "account", "topup")
-	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time in seconds from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "account", "coin")
+	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time in seconds from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 top-ups; absent if there are none.", "account", "coin")
 	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed; absent until then.", "account")
 	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
 )
@@ -92,103 +78,58 @@ var topupChanges = &changeKind{
 	},
 }
 
-// maxOpen bounds the top-ups in each open state.
-const maxOpen = 2_000
-
 func topups() Resource {
 	return Resource{
 		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
 		Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		MaxRequests: 1 + len(topupStates()),
 		Metrics:     topupSet,
-		newGet:      func() getFunc { return getTopups },
+		get:         getTopups,
 		changes:     topupChanges,
 	}
 }
 
-// getTopups gets the newest page. If that is not the whole history, it gets each documented state by
-// itself: meta.total counts its top-ups, and only the open ones are read. A top-up that moves on
-// meanwhile is in two states until the next fetch. As the states are requested in their order, it is
-// in none only if it moves back.
-func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	newest, err := getPage[topup](ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries}, 1)
+// getTopups gets the newest page. If that is not the whole history, the total of each documented
+// state counts its top-ups. One that moves on meanwhile may be in two states until the next fetch.
+func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+	newest, err := rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: path}, 1)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, all, byStatus := newSnapshot(newest.Response), newest.Items, map[state]count{}
-	for _, status := range topupStates() {
-		byStatus[status] = 0
-	}
-	if count(newest.Count) == newest.Meta.Total {
-		s.Invalid = newest.Invalid
-		s.Invalid.Merge(undocumented(newest))
-		for _, t := range all {
-			if status := documentedState(t.Status); status != "" {
-				byStatus[status]++
-			}
-		}
-	} else if all, s.Invalid, err = getStates(ctx, f, newest, byStatus); err != nil {
-		return Snapshot{}, err
-	}
-	for status, n := range byStatus {
-		b.Add(topupsByStatus, float64(n), string(status))
-	}
-	addOpen(b, all)
-	addPaid(b, all)
-	for _, t := range slices.Concat(all, newest.Items) {
+	s, byStatus := newSnapshot(newest.Response), map[state]count{}
+	s.Invalid = newest.Invalid
+	for _, t := range newest.Items {
 		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
+		status := documentedState(t.Status)
+		if byStatus[status]++; status == "" && len(newest.Errors[t.ID]) == 0 {
+			s.Invalid.Add(t.ID, rentalapi.FieldError{Field: "status", Problem: "not documented"})
+		}
 	}
+	for _, status := range topupStates() {
+		if count(newest.Count) < newest.Meta.Total {
+			query := url.Values{"status": {string(status)}, "limit": {"1"}}
+			page, err := rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: path, Query: query}, 1)
+			switch {
+			case err != nil:
+				return Snapshot{}, err
+			case page.Token != newest.Token:
+				return Snapshot{}, ErrTokenChanged
+			}
+			byStatus[status] = page.Meta.Total
+		}
+		b.Add(topupsByStatus, float64(byStatus[status]), string(status))
+	}
+	addOpen(b, newest.Items)
+	addPaid(b, newest.Items)
 	return s, nil
 }
 
-// getStates gets the number of top-ups in each documented state. It returns all open ones, and the
-// newest of each other state.
-func getStates(ctx context.Context, f *Fetcher, newest topupPage, byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
-	others := newest.Meta.Total
-	for _, status := range topupStates() {
-		w := walk[topup]{id: func(t *topup) string { return t.ID }, token: newest.Token}
-		l := rentalapi.List{Path: f.Resource.Path, Query: url.Values{"status": {string(status)}}, MaxItems: maxEntries}
-		switch {
-		case isOpen(status):
-			l.MaxItems = maxOpen
-		case status != "paid": // only the number of these is exported
-			l.Query.Set("limit", "1")
-		}
-		for w.pages == 0 || isOpen(status) && !w.done() {
-			items, err := w.next(ctx, f, l)
-			if err != nil {
-				return nil, invalid, err
-			}
-			for _, t := range items {
-				if t.Status = cmp.Or(t.Status, status); !strings.EqualFold(string(t.Status), string(status)) {
-					return nil, invalid, fmt.Errorf("data: the response for status %s contains another status: %w", status, rentalapi.ErrIncomplete)
-				}
-			}
-			all = append(all, items...)
-		}
-		invalid.Merge(w.invalid)
-		byStatus[status] = w.newest.Meta.Total
-		others -= w.newest.Meta.Total
-	}
-	if others > 0 {
-		causes := slices.Concat(newest.Invalid.Causes, undocumented(newest).Causes)
-		if len(causes) == 0 { // the top-ups are on an older page
-			causes = []rentalapi.Cause{{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}}
-		}
-		invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: causes})
-	}
-	return all, invalid, nil
-}
-
-// addOpen adds the open top-ups. One that moved on meanwhile may be in two states.
+// addOpen adds the open top-ups.
 func addOpen(b *metric.Builder, all []*topup) {
-	open := map[string]*topup{}
 	for _, t := range all {
-		if isOpen(t.Status) {
-			open[t.ID] = t
+		if !isOpen(t.Status) {
+			continue
 		}
-	}
-	for _, t := range open {
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)
 		addLinks(b, topupLinks, t.ID, string(t.Links.Page))
 		metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)

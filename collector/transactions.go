@@ -32,102 +32,88 @@ func (id *entryID) Decode(value any) string {
 var (
 	transactionSet metric.Set
 
-	transactionsByType = transactionSet.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
-	transactionsCredit = transactionSet.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type, in US dollars.", "account", "type")
-	transactionsDebit  = transactionSet.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, in US dollars as a positive number.", "account", "type")
+	transactionsTotal = transactionSet.Gauge("transactions", "All transactions of the account; a gauge, because the provider can remove one.", "account")
 )
 
-const (
-	maxEntries   = 500_000          // bounds the transactions, or top-ups, of an account
-	maxTypes     = 1_000            // bounds the types of transactions, of which the provider documents two
-	pageInterval = 10 * time.Second // lengthens the interval for each page: a long ledger changes no more often, but costs more requests
-)
+// maxPages bounds the pages with the transactions of two months.
+const maxPages = 20
 
 func transactions() Resource {
 	return Resource{
-		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
-		Timing: Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute}, PageInterval: pageInterval,
-		Metrics: transactionSet,
-		newGet:  func() getFunc { return (&ledger{}).get },
+		Name: "transactions", Help: "money in and out by month", Path: "/transactions", Account: true,
+		Timing:      Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
+		MaxRequests: maxPages,
+		Metrics:     transactionSet,
+		get:         getTransactions,
 	}
 }
 
-// ledger reads the transactions and adds them up.
-type ledger struct {
-	walk[transaction]
-	TransactionData
-}
-
-// TransactionData holds the sums of an account's transactions.
+// TransactionData holds the sums of an account's transactions by type.
 type TransactionData struct {
-	all    sums
-	months map[time.Time]sums // sums by the first day (UTC) of a month: that of the first page, the one before and the one after
+	month time.Time         // first day (UTC) of the month in which they were fetched
+	sums  map[string][2]sum // sums of that month, and of the one before
 }
 
-// sums holds a sum for each type.
-type sums map[string]sum
+// sum adds up positive and negative amounts, both as positive numbers.
+type sum struct{ credit, debit micros }
 
-type sum struct {
-	n             float64
-	credit, debit micros
+// getTransactions reads pages from the newest transaction on, until one reaches back to before the
+// last month. If the list changes meanwhile, the pages do not fit together, and the fetch fails.
+func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+	list := rentalapi.List{Path: path}
+	first, err := rentalapi.GetPage[transaction](ctx, api, list, 1)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	b.Add(transactionsTotal, float64(first.Meta.Total))
+	s, seen := newSnapshot(first.Response), map[entryID]bool{}
+	data := &TransactionData{firstDay(first.Received), map[string][2]sum{"topup": {}, "bonus": {}}} // documented, so always exported
+	s.Data.Transactions = data
+	for n, page := 1, first; ; n++ {
+		reachesBack := false
+		for _, t := range page.Items {
+			if seen[t.ID] {
+				return s, fmt.Errorf("data: a transaction of an earlier page again: %w", rentalapi.ErrIncomplete)
+			}
+			seen[t.ID] = true
+			reachesBack = data.add(t) || reachesBack
+		}
+		s.Invalid.Merge(page.Invalid)
+		switch {
+		case reachesBack || count(n) >= page.Meta.Pages:
+			return s, nil
+		case n == maxPages:
+			return s, fmt.Errorf("data: more than %d pages since the start of last month: %w", maxPages, rentalapi.ErrTooLarge)
+		}
+		if page, err = rentalapi.GetPage[transaction](ctx, api, list, n+1); err != nil {
+			return s, err
+		}
+		switch {
+		case page.Token != first.Token:
+			return s, ErrTokenChanged
+		case page.Meta.Total != first.Meta.Total:
+			return s, fmt.Errorf("meta.total: changed between two pages: %w", rentalapi.ErrIncomplete)
+		}
+	}
 }
 
-// add adds an amount; 0 if it is not known.
-func (s sums) add(kind string, usd micros) {
-	before := s[kind]
-	s[kind] = sum{before.n + 1, before.credit + max(usd, 0), before.debit + max(-usd, 0)}
-}
-
-// get reads all pages. A fetch that fails goes on with the page that failed.
-func (l *ledger) get(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	if l.pages == 0 || l.failures >= maxPageFailures {
-		*l = ledger{
-			walk:            walk[transaction]{id: func(t *transaction) string { return string(t.ID) }},
-			TransactionData: TransactionData{all: sums{"topup": {}, "bonus": {}}}, // documented, so always exported
-		}
+// add adds a transaction, and returns whether it was before the two months.
+func (d *TransactionData) add(t *transaction) (before bool) {
+	if t.CreatedAt == nil {
+		return false
 	}
-	for !l.done() {
-		entries, err := l.next(ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries})
-		if err != nil {
-			return Snapshot{}, err
-		}
-		if l.add(entries); len(l.all) > maxTypes {
-			*l = ledger{}
-			return Snapshot{}, fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
-		}
-	}
-	read := *l
-	*l = ledger{}
-	for kind, s := range read.all {
-		b.Add(transactionsByType, s.n, kind)
-		b.Add(transactionsCredit, s.credit.value(), kind)
-		b.Add(transactionsDebit, s.debit.value(), kind)
-	}
-	s := newSnapshot(read.first.Response)
-	s.Invalid, s.MinInterval = read.invalid, time.Duration(read.pages)*pageInterval
-	s.Data.Transactions = &TransactionData{read.all, read.months}
-	return s, nil
-}
-
-// add adds entries to the sums.
-func (l *ledger) add(entries []*transaction) {
-	if l.months == nil {
-		month := firstDay(l.first.Received)
-		l.months = map[time.Time]sums{month.AddDate(0, -1, 0): {}, month: {}, month.AddDate(0, 1, 0): {}}
-	}
-	for _, t := range entries {
-		usd := micros(0)
-		if t.Amount.USD != nil {
-			usd = microsOf(*t.Amount.USD)
-		}
-		l.all.add(t.Type, usd)
-		if t.CreatedAt == nil {
+	sums := d.sums[t.Type]
+	for i := range sums {
+		if !firstDay(t.CreatedAt.time()).Equal(d.month.AddDate(0, -i, 0)) {
 			continue
 		}
-		if month, wanted := l.months[firstDay(t.CreatedAt.time())]; wanted {
-			month.add(t.Type, usd)
+		if t.Amount.USD != nil {
+			usd := microsOf(*t.Amount.USD)
+			sums[i].credit, sums[i].debit = sums[i].credit+max(usd, 0), sums[i].debit+max(-usd, 0)
 		}
+		d.sums[t.Type] = sums
 	}
+	return t.CreatedAt.time().Before(d.month.AddDate(0, -1, 0))
 }
 
 // firstDay returns the first day of a month (UTC).
@@ -136,14 +122,17 @@ func firstDay(at time.Time) time.Time {
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// addMonths adds the sums of the month of a time, and of the month before.
+// addMonths adds the sums of the month of a time, and of the month before, as far as they are known.
 func (d *TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
-	current := firstDay(now)
-	for label, month := range map[string]time.Time{"current": current, "previous": current.AddDate(0, -1, 0)} {
-		for kind := range d.all {
-			s := d.months[month][kind]
-			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)
-			b.Add(transactionsMonthDebit, s.debit.value(), account, kind, label)
+	for back, label := range []string{"current", "previous"} {
+		for i := range 2 {
+			if !firstDay(now).AddDate(0, -back, 0).Equal(d.month.AddDate(0, -i, 0)) {
+				continue
+			}
+			for kind, sums := range d.sums {
+				b.Add(transactionsMonthCredit, sums[i].credit.value(), account, kind, label)
+				b.Add(transactionsMonthDebit, sums[i].debit.value(), account, kind, label)
+			}
 		}
 	}
 }

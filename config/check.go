@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -71,12 +72,17 @@ func validPort(u *url.URL) bool {
 // mayHaveAccounts returns whether there are accounts, or patterns that may find some later.
 func (l *loader) mayHaveAccounts() bool { return len(l.Accounts)+len(l.AccountFiles) > 0 }
 
-// isLocal returns whether requests to a URL do not leave this machine.
+// isLocal returns whether requests to a URL do not leave this machine, also not by a proxy, which is
+// asked for as the transport does.
 func (l *loader) isLocal(u *url.URL) bool {
 	address, err := netip.ParseAddr(u.Hostname())
 	isLoopback := strings.EqualFold(u.Hostname(), "localhost") || err == nil && address.IsLoopback()
-	proxy := l.API.HTTP.ProxyURL.URL
-	return isLoopback && (proxy == nil || proxy.String() == "")
+	proxyOf := l.API.HTTP.Proxy()
+	if !isLoopback || proxyOf == nil {
+		return isLoopback
+	}
+	proxy, err := proxyOf(&http.Request{URL: u})
+	return proxy == nil && err == nil
 }
 
 // checkHTTP checks the settings of the HTTP client with the library that uses them, and makes

@@ -65,8 +65,8 @@ type Collector struct {
 }
 
 // RequestRates returns the numbers of requests that the enabled collectors make in a minute, to the
-// public API and with the token of each account, while everything is sold out and a long history
-// is read. It does not count open top-ups beyond a page of each state.
+// public API and with the token of each account, while everything is sold out and lists are as long
+// as they may be.
 func (c *Config) RequestRates() (public, account float64) {
 	for _, r := range collector.Resources() {
 		settings := c.Collectors[r.Name]
@@ -74,9 +74,6 @@ func (c *Config) RequestRates() (public, account float64) {
 			continue
 		}
 		shortest := cmp.Or(settings.SoldOutInterval, settings.Interval)
-		if r.PageInterval > 0 {
-			shortest = min(shortest, r.PageInterval)
-		}
 		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(shortest)
 		if r.Account {
 			account += rate

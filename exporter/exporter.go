@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"os"
 	"os/signal"
 	"sync"
@@ -65,7 +64,6 @@ func Main(ctx context.Context, env Environment) int {
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	stdlog.SetOutput(libraryWriter{logger}) // libraries share the process' standard logger
 	e, err := newExporter(o, env, logger, cfg)
 	switch {
 	case err != nil:

@@ -84,13 +84,3 @@ func newSlogger(logger log.Logger) *slog.Logger {
 		return logger.Log(line...)
 	}), slog.LevelDebug))
 }
-
-// libraryWriter receives the lines of the standard logger. It repeats none of them: net/http logs
-// parts of responses.
-type libraryWriter struct{ logger log.Logger }
-
-// Write implements io.Writer.
-func (w libraryWriter) Write(line []byte) (int, error) {
-	level.Debug(w.logger).Log("msg", "message of a library not shown: it might repeat private data")
-	return len(line), nil
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"time"
 
@@ -88,24 +87,17 @@ func difference(a, b []config.Account) []config.Account {
 	return slices.DeleteFunc(slices.Clone(a), func(account config.Account) bool { return slices.Contains(b, account) })
 }
 
-// settings returns how requests to the API are sent. The transport in force stays, with its
-// connections, if a reload does not change it.
+// settings returns how requests to the API are sent.
 func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
 	limits := cfg.API.RateLimit
 	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
 	if e.env.Unlimited || e.demo != nil {
 		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}
-	before := e.loaded.Load()
-	switch {
-	case e.demo != nil:
+	if e.demo != nil {
 		s.Transport = e.demo
-	case before != nil && reflect.DeepEqual(before.config.API.HTTP, cfg.API.HTTP):
-		s.Transport = e.api.Transport()
-	default:
-		if s.Transport, err = rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil); err != nil {
-			err = fmt.Errorf("api.http: %w", err)
-		}
+	} else if s.Transport, err = rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil); err != nil {
+		err = fmt.Errorf("api.http: %w", err)
 	}
 	return s, err
 }

@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,26 +135,4 @@ func countByToken(a *simtest.API) map[string]int {
 		counts[r.Token]++
 	}
 	return counts
-}
-
-// TestReloadKeepsConnections loads the same settings of connections again, and then others.
-func TestReloadKeepsConnections(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rental.yml")
-	const settings = "api: {http: {proxy_url: 'http://127.0.0.1:1', http_headers: {X-Tenant: {values: [%s]}}}}\n"
-	simtest.WriteFile(t, file, fmt.Sprintf(settings, "a"))
-	e := newTestExporter(t, "--config.file="+file, "--api.base-url=https://rental.example/api/v1")
-	var kept []bool
-	for _, value := range []string{"a", "b"} {
-		simtest.WriteFile(t, file, fmt.Sprintf(settings, value))
-		cfg, err := e.options.configure(unset)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := e.settings(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept = append(kept, s.Transport == e.api.Transport())
-	}
-	simtest.AssertEqual(t, "transport is kept", kept, []bool{true, false})
 }

@@ -3,7 +3,10 @@ package exporter
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +85,36 @@ accounts: [{name: main, token: %[1]s}, {name: lab, token_file: %[1]s}, %[1]s]
 	}
 }
 
-// TestLibraryLog has responses with more bytes than they announce, which net/http logs.
+// TestTokenByProxy has spellings of this machine's address: a token goes to no proxy without TLS. Those
+// for which Go would ask the proxy are faults of the configuration.
+func TestTokenByProxy(t *testing.T) {
+	var tokens atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			tokens.Add(1)
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer proxy.Close()
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	const fault = "plain HTTP not allowed with accounts"
+	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
+	for host, refused := range map[string]bool{
+		"127.0.0.1": false, "127.9.9.9": false, "localhost": false, "[::1]": false, "[::ffff:127.0.0.1]": false, "[0:0:0:0:0:0:0:1]": false,
+		"LocalHost": true, "localhost.": true, "127.1": true, "[::1%25lo]": false,
+	} {
+		for _, settings := range []string{"proxy_from_environment: true", "proxy_url: " + proxy.URL} {
+			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yml"), "api: {http: {"+settings+"}}")
+			p := finish(t, "--once", "--config.file="+file, "--api.token-file="+token, "--api.base-url=http://"+host+":1/api/v1")
+			isRefused := strings.Contains(p.log.String(), fault)
+			simtest.AssertEqual(t, host+" "+settings+": refused", isRefused, refused || strings.HasPrefix(settings, "proxy_url"))
+		}
+	}
+	simtest.AssertEqual(t, "tokens at the proxy", tokens.Load(), int64(0))
+}
+
+// TestLibraryLog has responses with more bytes than they announce, which net/http logs of a connection
+// that it keeps.
 func TestLibraryLog(t *testing.T) {
 	a := startAPI(t)
 	a.Inject(simtest.Fault{Handler: func(w http.ResponseWriter, _ *http.Request) {
@@ -96,7 +128,7 @@ func TestLibraryLog(t *testing.T) {
 		_ = conn.Close()
 	}})
 	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+configFile(t, a))
-	p.Eventually("the log of a library is replaced", func() bool { return strings.Contains(p.Log.String(), "message of a library not shown") })
+	p.WaitReady()
 	for line := range strings.Lines(p.Log.String()) {
 		if !strings.HasPrefix(line, "ts=") || strings.Contains(line, simtest.MainToken) {
 			t.Errorf("line of another logger: %s", line)

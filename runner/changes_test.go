@@ -210,55 +210,25 @@ func (h *harness) longestGap(path string) (longest time.Duration) {
 	return longest
 }
 
-// TestSoldOutIntervalDuringWalk reads a history of 300 pages, which wait for the other fetches of the
-// account: one for a restock, and one of 7 requests. The lower limit is the least that the
-// configuration accepts.
-func TestSoldOutIntervalDuringWalk(t *testing.T) {
-	for limit, leastPages := range map[int]int{60: 200, 24: 30} {
-		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
-			withSaved(t, func(t *testing.T, h *harness) {
-				h.Change(func(w *simulator.World) {
-					a := w.Accounts[simtest.MainToken]
-					a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(300*rentalapi.MaxPageItems, time.Now())
-				})
-				h.limits = rentalapi.Limits{Public: 30, Account: limit}
-				h.reset()
-				h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
-				c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "configurations")
-				c.Collectors["configurations"] = collector.Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
-				h.run(c)
-				time.Sleep(5 * time.Minute)
-				restock, topups, pages := h.longestGap("/configurations"), h.longestGap("/topups"), len(h.requestsFor("/transactions"))
-				t.Logf("longest gaps %v and %v, %d pages", restock, topups, pages)
-				if restock > 18*time.Second || topups > 70*time.Second || pages < leastPages {
-					t.Errorf("got gaps of %v and %v, and %d pages, want at most 18 s and 70 s, and at least %d", restock, topups, pages, leastPages)
-				}
-			})
-		})
-	}
-}
-
-// TestWalkWithFailures reads a history of 100 pages of which 3 in 100 requests fail.
-func TestWalkWithFailures(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
+// TestSoldOutIntervalDuringPages reads as many pages as a fetch may, each minute. The requests of the
+// account's other collectors wait for the rate limit among them.
+func TestSoldOutIntervalDuringPages(t *testing.T) {
+	withSaved(t, func(t *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(100*rentalapi.MaxPageItems, time.Now())
+			a := w.Accounts[simtest.MainToken]
+			a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(30*rentalapi.MaxPageItems, time.Now())
 		})
-		h.limits = rentalapi.Limits{Public: 30, Account: 120}
+		h.limits = rentalapi.Limits{Public: 30, Account: 60}
 		h.reset()
-		requests := 0
-		h.OnRequest(func(path string, _ url.Values) {
-			if requests++; requests%33 == 0 {
-				h.Inject(simtest.Fault{Path: "/transactions", Status: http.StatusBadGateway, Times: 1})
-			}
-		})
-		h.run(configure(5*time.Minute, 30*time.Minute, "transactions"))
-		for len(h.values("transactions")) == 0 && time.Since(start) < time.Hour {
-			time.Sleep(time.Second)
-		}
-		t.Logf("data after %v and %d requests", time.Since(start), requests)
-		if took := time.Since(start); took > 3*time.Minute {
-			t.Errorf("got data after %v, want within 3 minutes", took)
+		h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
+		c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "configurations")
+		c.Collectors["configurations"] = collector.Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
+		h.run(c)
+		time.Sleep(5 * time.Minute)
+		restock, topups := h.longestGap("/configurations"), h.longestGap("/topups")
+		t.Logf("longest gaps %v and %v, %d pages", restock, topups, len(h.requestsFor("/transactions")))
+		if restock > 22*time.Second || topups > 70*time.Second {
+			t.Errorf("got gaps of %v and %v, want at most 22 s and 70 s", restock, topups)
 		}
 	})
 }

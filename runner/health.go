@@ -13,7 +13,7 @@ var (
 	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "collector", "account")
-	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector that is in force: the configured one, that of a sold-out configuration, or a longer one for a long history.", "collector", "account")
+	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector that is in force: the configured one, or that of a sold-out configuration.", "collector", "account")
 	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
@@ -28,7 +28,7 @@ func HealthDefinitions() []*metric.Definition {
 // wall clock.
 type Health struct {
 	Collector, Account string
-	collector.Timing   // the configured one; longer if the data demands it
+	collector.Timing
 
 	Err         error         // why the last fetch that ended failed; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
@@ -41,6 +41,9 @@ type Health struct {
 	SoldOut bool              // whether an item is sold out, or came in stock within the hour before
 	Invalid rentalapi.Invalid // invalid items of the response that was shown last
 }
+
+// Tried returns whether a fetch has ended.
+func (h Health) Tried() bool { return h.Err != nil || !h.LastSuccess.IsZero() }
 
 // expires returns when the data is not shown any more; a time long ago if there has been none.
 func (h Health) expires() time.Time { return h.Taken.Add(h.MaxAge) }
@@ -75,8 +78,8 @@ func (r *Runner) health() (all []Health) {
 // AddMetrics adds the metrics of the collector's state.
 func (h Health) AddMetrics(b *metric.Builder) {
 	b.Add(collectorInterval, h.CurrentInterval().Seconds(), h.Collector, h.Account)
-	if succeeded := h.Err == nil; !succeeded || !h.LastSuccess.IsZero() { // else no fetch has ended
-		b.AddBool(collectorSuccess, &succeeded, h.Collector, h.Account)
+	if h.Tried() {
+		b.AddBool(collectorSuccess, new(h.Err == nil), h.Collector, h.Account)
 		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)
 	}
 	if !h.LastSuccess.IsZero() {

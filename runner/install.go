@@ -29,7 +29,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	}
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap
-	h.Taken, h.MadeAt, h.Invalid, h.Timing = now, snap.MadeAt, snap.Invalid, j.configured.WithMinInterval(snap.MinInterval)
+	h.Taken, h.MadeAt, h.Invalid = now, snap.MadeAt, snap.Invalid
 	h.SoldOut = j.changes.SoldOut
 	j.group.Changed()
 	var events []collector.Event

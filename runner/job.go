@@ -18,18 +18,15 @@ type job struct {
 	account  *account
 	runner   *Runner
 	group    *exposition.Group // publishes the metrics of the resource
-	fetcher  collector.Fetcher
 	stop     context.CancelFunc
 
 	timer    *time.Timer // fires when the next fetch begins
 	schedule schedule
 	logger   stateLogger
 
-	configured collector.Timing
-	health     Health
-	tried      bool               // a fetch, or the first page of a long history, has ended
-	snapshot   collector.Snapshot // the last response that was not an older copy, also if it has expired
-	changes    collector.Changes  // all changes up to that response
+	health   Health
+	snapshot collector.Snapshot // the last response that was not an older copy, also if it has expired
+	changes  collector.Changes  // all changes up to that response
 }
 
 // newJob returns a job that fetches after delay.
@@ -39,14 +36,12 @@ func (r *Runner) newJob(a *account, res collected, t collector.Timing, delay tim
 		logger = log.With(logger, "account", a.name)
 	}
 	r.options.API.InitErrorCounters(res.Path)
-	j := &job{
+	return &job{
 		resource: &res.Resource, account: a, runner: r, group: res.group, stop: func() {},
-		timer: time.NewTimer(delay), logger: stateLogger{logger: logger}, configured: t,
+		timer: time.NewTimer(delay), logger: stateLogger{logger: logger},
 		schedule: schedule{cacheTime: res.MinInterval},
 		health:   Health{Collector: res.Name, Account: a.name, Timing: t, Next: time.Now().Add(delay)},
 	}
-	j.fetcher = collector.Fetcher{Resource: &res.Resource, Account: a.name, API: a.client, OnPage: j.onPage}
-	return j
 }
 
 // run fetches again and again until ctx ends.
@@ -61,16 +56,16 @@ func (j *job) run(ctx context.Context) {
 	}
 }
 
-// attempt fetches once, and installs the response or records the failure, unless ctx ends.
+// attempt fetches once, and installs the response or records the failure, unless ctx ends. A fetch
+// that takes longer than its interval fails.
 func (j *job) attempt(ctx context.Context) {
 	r, client, began := j.runner, j.account.client, time.Now()
 	r.mu.Lock()
 	j.health.Next = time.Time{}
+	fetchCtx, cancel := context.WithTimeout(ctx, j.health.Interval)
 	r.mu.Unlock()
-	snap, err := j.fetcher.Fetch(ctx)
-	if err != nil && ctx.Err() == nil {
-		r.options.API.CountFailure(j.resource.Path, err) // at once: later requests need new connections
-	}
+	defer cancel()
+	snap, err := j.resource.Fetch(fetchCtx, client, j.account.name)
 	r.mu.Lock()
 	defer r.unlock()
 	if ctx.Err() != nil { // cut off, not failed
@@ -78,10 +73,9 @@ func (j *job) attempt(ctx context.Context) {
 	}
 	if err == nil && snap.Token != client.LastToken() {
 		err = collector.ErrTokenChanged
-		r.options.API.CountFailure(j.resource.Path, err)
 	}
 	h, ended := &j.health, time.Now()
-	h.Err, h.Duration, j.tried = err, ended.Sub(began), true
+	h.Err, h.Duration = err, ended.Sub(began)
 	if err == nil {
 		if j.shown() && snap.IsOlder(j.snapshot) {
 			snap.MadeAtLatest = time.Time{} // the interval decides, not when another cache expires
@@ -90,6 +84,7 @@ func (j *job) attempt(ctx context.Context) {
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {
+		r.options.API.CountFailure(j.resource.Path, err)
 		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
@@ -117,25 +112,6 @@ func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
 	return j.schedule.afterSuccess(interval, began, madeAtLatest)
 }
 
-// maxYield bounds how long a further page waits for other fetches.
-const maxYield = 10 * time.Second
-
-// onPage is called before a further page is asked for. The first page has been tried: a long
-// history takes minutes. A further page waits as long as the rate limit needs now to allow a whole
-// burst, so that other fetches of the account are not delayed; but not so long that the fetch takes
-// more than three quarters of its interval.
-func (j *job) onPage(ctx context.Context) error {
-	j.runner.mu.Lock()
-	j.tried = true
-	longest := min(maxYield, j.health.Interval*3/time.Duration(4*max(1, j.resource.MaxRequests)))
-	j.runner.mu.Unlock()
-	select {
-	case <-ctx.Done():
-	case <-time.After(min(longest, j.account.client.UntilSpare())):
-	}
-	return ctx.Err()
-}
-
 // maxSetBack is by how much the wall clock may be set back without effect. Data that was taken later
 // in the future has expired: its age is not known.
 const maxSetBack = time.Minute
@@ -157,8 +133,8 @@ func (j *job) fetchExpired() {
 // setTiming changes the intervals and the maximum age; data and schedule are kept. The next
 // fetch comes at the new interval from now at the latest.
 func (j *job) setTiming(t collector.Timing) {
-	if j.configured != t {
-		j.configured, j.health.Timing = t, t.WithMinInterval(j.snapshot.MinInterval)
+	if j.health.Timing != t {
+		j.health.Timing = t
 		j.setLatest(time.Now().Add(j.health.CurrentInterval()))
 	}
 }

@@ -152,7 +152,7 @@ func (r *Runner) Wait() { r.running.Wait() }
 func (r *Runner) Ready() bool {
 	r.mu.Lock()
 	jobs, configured := r.jobs(), r.public().identity != ""
-	tried := configured && !slices.ContainsFunc(jobs, func(j *job) bool { return !j.tried })
+	tried := configured && !slices.ContainsFunc(jobs, func(j *job) bool { return !j.health.Tried() })
 	r.mu.Unlock()
 	if tried && !r.ready.Load() {
 		r.Publisher.Publish()

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
@@ -59,13 +58,9 @@ func TestMaxAge(t *testing.T) {
 }
 
 // TestReady asserts that a set is ready once every collector was tried, and publishes the outcome
-// by then. A long history delays that until its first page only. An account that is added later
-// does not change that it is ready.
+// by then. An account that is added later does not change that it is ready.
 func TestReady(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(12*rentalapi.MaxPageItems, time.Now())
-		})
 		h.OnRequest(func(path string, _ url.Values) {
 			if path == "/transactions" {
 				time.Sleep(2 * time.Second)
@@ -75,17 +70,15 @@ func TestReady(t *testing.T) {
 		h.assertEqual("ready before a configuration", h.set.Ready(), false)
 		h.run(configure(time.Minute, 10*time.Minute))
 		time.Sleep(time.Second)
-		h.assertEqual("ready before the first page", h.set.Ready(), false)
+		h.assertEqual("ready before the last response", h.set.Ready(), false)
 		time.Sleep(2 * time.Second)
 		h.assertEqual("ready", h.set.Ready(), true)
 		families, err := h.metrics.Gather() // what is published
 		h.assertEqual("error", err, nil)
 		first := simtest.NewExposition(t, families)
 		h.assertEqual("data at first", first.Data(), h.data())
-		success := first.CollectorSuccess()
-		success["transactions main"] = 1 // absent at first
 		h.settle()
-		h.assertEqual("collector_success at first", success, h.scrape().CollectorSuccess())
+		h.assertEqual("collector_success at first", first.CollectorSuccess(), h.scrape().CollectorSuccess())
 		h.assertSuccess(resource("os"))
 
 		h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
@@ -103,8 +96,7 @@ func TestApplyConfig(t *testing.T) {
 		return c
 	}
 	const lab, third = `account="lab"`, `account="third"`
-	none, shorter := requestsPer(0, 0), requestsPer(2, 4)
-	shorter["/transactions"] = 2 // at least 10 seconds for each page, and a max age of three times that
+	none := requestsPer(0, 0)
 	for _, c := range []struct {
 		name     string
 		next     Spec
@@ -115,7 +107,7 @@ func TestApplyConfig(t *testing.T) {
 			c.Accounts = []AccountSpec{c.Accounts[1], testAccount("main", simtest.MainToken)}
 		}), none, nil},
 		{"longer interval", configure(time.Hour, 10*time.Minute).withLab(), none, nil},
-		{"shorter interval", configure(5*time.Second, 10*time.Minute).withLab(), shorter, nil},
+		{"shorter interval", configure(5*time.Second, 10*time.Minute).withLab(), requestsPer(2, 4), nil},
 		{"another token source", spec(func(c *Spec) { c.Accounts[1].Identity = "another file" }), requestsPer(0, 1), nil},
 		{"another API", spec(func(c *Spec) { c.API = "another" }), requestsPer(1, 2), nil},
 		{"shorter max_age, which expires data", configure(time.Minute, 20*time.Second).withLab(), requestsPer(1, 2), nil},
@@ -128,7 +120,7 @@ func TestApplyConfig(t *testing.T) {
 		subtest(t, c.name, func(_ *testing.T, h *harness) {
 			h.Change(func(w *simulator.World) { w.Accounts["secret-third"] = simulator.ExampleAccount("lab", time.Now()) })
 			h.run(spec(func(*Spec) {}))
-			h.runFor(31 * time.Second) // longer than the least max age of transactions
+			h.runFor(31 * time.Second)
 			want, requests := without(h.data(), c.absent...), len(h.Requests())
 			h.run(c.next)
 			at := h.data() // once, and not only after the next fetch

@@ -141,26 +141,18 @@ func TestRequestsAtIntervals(t *testing.T) {
 	}
 }
 
-// TestMinInterval has a history of 18 pages, which demands a longer interval.
-func TestMinInterval(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(18*rentalapi.MaxPageItems, time.Now())
-		})
-		h.run(configure(time.Minute, 2*time.Minute, "transactions"))
-		time.Sleep(10 * time.Minute)
-		h.assertEqual("requests of four fetches", len(h.Requests()), 4*18)
-		h.assertEqual("timing", h.set.Health()[0].Timing, collector.Timing{Interval: 3 * time.Minute, MaxAge: 9 * time.Minute})
-	})
-}
-
-// TestSlowFetches has fetches that take longer than the interval, which counts from their end.
+// TestSlowFetches has fetches that would take longer than their interval: they fail at its end.
 func TestSlowFetches(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(9*rentalapi.MaxPageItems, time.Now())
+		})
 		h.OnRequest(func(string, url.Values) { time.Sleep(8 * time.Second) })
-		h.run(configure(5*time.Second, time.Minute, "os"))
-		time.Sleep(time.Minute)
-		h.assertEqual("requests", len(h.Requests()), 5)
+		h.run(configure(time.Minute, 10*time.Minute, "transactions"))
+		time.Sleep(70 * time.Second)
+		health := h.set.Health()[0]
+		h.assertEqual("reason and duration", []any{rentalapi.ReasonOf(health.Err), health.Duration}, []any{rentalapi.Timeout, time.Minute})
+		h.assertEqual("requests", len(h.Requests()), 9)
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -56,8 +55,8 @@ type moment struct {
 }
 
 // Get implements rentalapi.Getter.
-func (m *moment) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
-	return rentalapi.Response{Received: m.now, Date: m.now}, io.NopCloser(strings.NewReader(m.Body(path+"?"+query.Encode(), m.token))), nil
+func (m *moment) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
+	return rentalapi.Response{Received: m.now, Date: m.now}, []byte(m.Body(path+"?"+query.Encode(), m.token)), nil
 }
 
 // metrics fetches everything, and returns all metrics.
@@ -70,8 +69,7 @@ func (m *moment) metrics() (metrics []*metric.Sample, err error) {
 			if r.Account != (m.token != "") {
 				continue
 			}
-			fetcher := collector.Fetcher{Resource: &r, Account: of.Account, API: m}
-			snapshot, err := fetcher.Fetch(context.Background())
+			snapshot, err := r.Fetch(context.Background(), m, of.Account)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}

@@ -9,8 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"sync"
@@ -23,7 +23,7 @@ import (
 // Settings say where the API is and how requests are made.
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
-	Transport http.RoundTripper // from NewTransport: the same one for equal settings
+	Transport http.RoundTripper // from NewTransport
 	Timeout   time.Duration     // bound on one request, response included; greater than 0
 	Limits    Limits
 }
@@ -46,7 +46,7 @@ type API struct {
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: make(chan struct{}, maxConnections)}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: make(chan struct{}, maxRequests)}
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -59,23 +59,12 @@ func (a *API) ApplySettings(s Settings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.settings.Swap(&s)
-	if before.Transport != s.Transport {
-		before.closeConnections()
-	}
 	for token, l := range a.limiters {
 		l.SetLimit(s.Limits.refill(token))
 		if before.BaseURL.Host != s.BaseURL.Host {
 			l.backoff = time.Time{}
 		}
 	}
-}
-
-// Transport returns the transport in force.
-func (a *API) Transport() http.RoundTripper { return a.settings.Load().Transport }
-
-// closeConnections makes later requests use new connections, and so look the name up again.
-func (s *Settings) closeConnections() {
-	(&http.Client{Transport: s.Transport}).CloseIdleConnections()
 }
 
 // Token returns the present API token of an account. It is called before each request. Its
@@ -112,73 +101,47 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// CountFailure counts that a fetch of a path gave no data, unless the reason is Backoff. Later
-// requests use new connections.
+// CountFailure counts that a fetch of a path gave no data, unless the reason is Backoff.
 func (a *API) CountFailure(path string, err error) {
-	reason := ReasonOf(err)
-	if reason == Backoff {
-		return
+	if reason := ReasonOf(err); reason != Backoff {
+		a.errors.WithLabelValues(path, string(reason)).Inc()
 	}
-	a.errors.WithLabelValues(path, string(reason)).Inc()
-	a.settings.Load().closeConnections()
 }
 
-// Get implements Getter. It waits for the rate limit first. A request whose connection the server
-// had closed is repeated once; that waits for the rate limit, too.
-func (c *Client) Get(ctx context.Context, path string, query url.Values) (Response, io.ReadCloser, error) {
+// Get implements Getter. It waits for the rate limit first.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (r Response, body []byte, err error) {
 	token, err := c.token()
 	if err != nil {
 		c.api.mu.Lock()
 		defer c.api.mu.Unlock()
 		c.rejected = new(true)
-		return Response{}, nil, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
+		return r, nil, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
-	r, body, err := c.attempt(ctx, path, query, token)
-	if _, stale := errors.AsType[staleError](err); stale {
-		c.api.settings.Load().closeConnections()
-		r, body, err = c.attempt(ctx, path, query, token)
-	}
-	return r, body, err
-}
-
-// attempt makes one request. It ends when its body is closed, or by an error.
-func (c *Client) attempt(ctx context.Context, path string, query url.Values, token string) (Response, io.ReadCloser, error) {
-	r := Response{Token: fingerprint(token)}
+	r.Token = fingerprint(token)
 	if err := c.wait(ctx, r.Token); err != nil {
 		return r, nil, err
 	}
+	defer func() { <-c.api.slots }()
 	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
-	end := func() {
-		cancel()
-		<-c.api.slots
-		if ctx.Err() == nil { // else it was cut off
-			c.api.requests.WithLabelValues(path, code).Inc()
-			c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
-		}
-	}
-	reqCtx = context.WithValue(reqCtx, connected{}, func() { c.countLate(r.Token, began) })
+	defer cancel()
+	reqCtx = httptrace.WithClientTrace(reqCtx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { c.countLate(r.Token, began) },
+	})
 	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
 	if err != nil {
-		_, stale := errors.AsType[staleError](err)
-		err = cmp.Or(ctx.Err(), error(connectionError(reqCtx, err)))
-		if stale && ReasonOf(err) == Connection {
-			err = staleError{err}
-		}
-		end()
-		return r, nil, err
+		err = connectionError(reqCtx, err)
+	} else {
+		code = strconv.Itoa(resp.StatusCode)
+		body, err = c.read(reqCtx, resp, &r)
+		_ = resp.Body.Close()
 	}
-	code = strconv.Itoa(resp.StatusCode)
-	b := body{close: sync.OnceValue(func() error {
-		defer end()
-		return resp.Body.Close()
-	})}
-	b.Reader, err = c.readHeader(resp, &r, connectionReader{resp.Body, reqCtx})
-	if err != nil {
-		_ = b.Close()
-		return r, nil, err
+	if errors.Is(ctx.Err(), context.Canceled) { // cut off, not failed
+		return r, nil, ctx.Err()
 	}
-	return r, b, nil
+	c.api.requests.WithLabelValues(path, code).Inc()
+	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
+	return r, body, err
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
@@ -193,8 +156,8 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 	return (&http.Request{Method: http.MethodGet, URL: target, Header: header}).WithContext(ctx)
 }
 
-// readHeader keeps what the header says, and returns the JSON of a 200.
-func (c *Client) readHeader(resp *http.Response, r *Response, body io.Reader) (io.Reader, error) {
+// read keeps what the header says, and returns the JSON of a 200.
+func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]byte, error) {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
@@ -207,6 +170,10 @@ func (c *Client) readHeader(resp *http.Response, r *Response, body io.Reader) (i
 	c.record(resp, r.Token, until)
 	if resp.StatusCode != http.StatusOK {
 		return nil, statusError(resp.StatusCode, until)
+	}
+	body, err := readBounded(resp.Body)
+	if err != nil {
+		return nil, connectionError(ctx, err)
 	}
 	return decodedContent(body, resp.Header.Get("Content-Encoding"))
 }
@@ -221,27 +188,3 @@ func statusError(status int, until time.Time) *Error {
 	}
 	return e
 }
-
-// connectionReader reads what a connection brings. Its errors are those of connectionError.
-type connectionReader struct {
-	io.Reader
-	ctx context.Context // ends with the request
-}
-
-// Read implements io.Reader.
-func (c connectionReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = connectionError(c.ctx, err)
-	}
-	return n, err
-}
-
-// body is the JSON of a response. Closing it ends the request.
-type body struct {
-	io.Reader
-	close func() error
-}
-
-// Close implements io.Closer.
-func (b body) Close() error { return b.close() }

@@ -3,7 +3,6 @@ package rentalapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -150,25 +149,6 @@ func TestRequest(t *testing.T) {
 		simtest.AssertEqual(t, "requests", got, []string{
 			"/ssh-keys  " + simtest.MainToken + " test/1 application/json gzip", "/plans   test/1 application/json gzip",
 		})
-	})
-}
-
-// TestCloseTwice asserts that a request ends once.
-func TestCloseTwice(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		var bodies []io.Closer
-		for range 2 {
-			_, body, err := h.public().Get(t.Context(), "/plans", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			bodies = append(bodies, body)
-		}
-		for range 2 {
-			_ = bodies[0].Close()
-		}
-		simtest.AssertEqual(t, "requests under way", len(h.client.slots), 1)
-		_ = bodies[1].Close()
 	})
 }
 

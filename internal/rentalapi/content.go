@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -17,36 +16,36 @@ var (
 	bom       = []byte("\ufeff")
 )
 
+// readBounded reads up to one byte more than a body may have.
+func readBounded(r io.Reader) ([]byte, error) {
+	var b bytes.Buffer // grows in fewer steps than io.ReadAll
+	_, err := b.ReadFrom(io.LimitReader(r, maxBodyBytes+1))
+	return b.Bytes(), err
+}
+
 // decodedContent returns the JSON of a body: without gzip, which is known by its first bytes,
-// whatever the header says, and without a byte order mark. A body that is no object fails with
-// an error that says what it is instead, and repeats nothing of it.
-func decodedContent(body io.Reader, encoding string) (io.Reader, error) {
-	r := bufio.NewReader(body)
-	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) {
-		unpacked, err := gzip.NewReader(r)
+// whatever the header says, and without a byte order mark. A body that is no object, or is too large,
+// fails with an error that says what it is instead, and repeats nothing of it.
+func decodedContent(body []byte, encoding string) ([]byte, error) {
+	if bytes.HasPrefix(body, gzipMagic) {
+		unpacked, err := gzip.NewReader(bytes.NewReader(body))
+		if err == nil {
+			body, err = readBounded(unpacked)
+		}
 		if err != nil {
 			return nil, contentError(err)
 		}
-		r = bufio.NewReader(unpacked)
 	}
-	if start, _ := r.Peek(len(bom)); bytes.Equal(start, bom) {
-		_, _ = r.Discard(len(bom))
+	text := bytes.TrimLeft(bytes.TrimPrefix(body, bom), " \t\r\n")
+	switch {
+	case len(body) > maxBodyBytes:
+		return nil, ErrTooLarge
+	case len(text) == 0:
+		return nil, errors.New("response: empty")
+	case text[0] != '{':
+		return nil, errors.New("response: " + describeContent(text[0], encoding))
 	}
-	for blanks := 0; ; blanks++ {
-		c, err := r.ReadByte()
-		switch {
-		case blanks > maxValueBytes:
-			return nil, ErrTooLarge
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("response: empty")
-		case err != nil:
-			return nil, err
-		case c == '{':
-			return r, r.UnreadByte()
-		case !strings.ContainsRune(" \t\r\n", rune(c)):
-			return nil, errors.New("response: " + describeContent(c, encoding))
-		}
-	}
+	return text, nil
 }
 
 // describeContent says what a body is that begins with c and is no JSON object.

@@ -57,10 +57,14 @@ var (
 	ErrIncomplete error = &Error{Reason: Incomplete, Err: errors.New("response is incomplete")}
 )
 
-// ReasonOf returns the reason of an error that wraps an *Error, and Decode for any other.
+// ReasonOf returns the reason of an error that wraps an *Error, Timeout for a fetch whose time is
+// over, and Decode for any other.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Timeout
 	}
 	return Decode
 }
@@ -71,10 +75,8 @@ func connectionError(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
 		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
 	}
-	for _, text := range []string{"net/http: server response headers exceeded ", "http2: response header list larger than "} {
-		if strings.Contains(err.Error(), text) { // the library has no value for this error
-			return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
-		}
+	if strings.Contains(err.Error(), "net/http: server response headers exceeded ") { // the library has no value for this error
+		return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
 	}
 	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }

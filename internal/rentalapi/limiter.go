@@ -121,21 +121,12 @@ func (c *Client) countLate(token Fingerprint, counted time.Time) {
 	}
 }
 
-// UntilSpare returns the time until the rate limit allows a whole burst; 0 means now.
-func (c *Client) UntilSpare() time.Duration {
-	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	l := c.api.limiter(c.sent)
-	return time.Duration((Burst - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
-}
-
 // The provider does not document the units of Retry-After and RateLimit-Reset, so every usual
-// one is understood. HTTP defines those of Retry-After, so the other is trusted for less long.
+// one is understood.
 const (
 	minBackoff     = time.Second
 	maxBackoff     = 24 * time.Hour // a maintenance page may say 2099
-	maxReset       = time.Hour
-	unknownBackoff = time.Minute // if the header is missing or cannot be read
+	unknownBackoff = time.Minute    // if the header is missing or cannot be read
 
 	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
 )
@@ -169,7 +160,7 @@ func retryDelay(resp *http.Response, date time.Time) (delay time.Duration) {
 	}
 	remaining := headerNumber(resp.Header, "RateLimit-Remaining")
 	if exhausted := remaining != nil && *remaining == 0; exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
-		delay = max(delay, min(parseDelay(reset, date), maxReset))
+		delay = max(delay, parseDelay(reset, date))
 	}
 	return delay
 }

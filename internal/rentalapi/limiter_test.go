@@ -103,7 +103,7 @@ func TestRetryDelay(t *testing.T) {
 		{200, "", "5", "9", 0},
 		{200, "", "0", "9", 9 * time.Second},
 		{200, "", "0", "1772366409", 9 * time.Second},
-		{200, "", "0", "86400", time.Hour},
+		{200, "", "0", "86400", 24 * time.Hour},
 		{200, "", "0", "", time.Minute},
 		{429, "2", "0", "40", 40 * time.Second},
 		{429, "60", "0", "40", time.Minute},

@@ -1,11 +1,12 @@
 package rentalapi
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/url"
@@ -22,7 +23,7 @@ const MaxPageItems = 100
 // Bounds on the memory that a response takes. Decoded, a value is many times as large as in
 // JSON.
 const (
-	maxBodyBytes  = 32 << 20
+	maxBodyBytes  = 16 << 20
 	maxValueBytes = 1 << 20 // bytes of an item, of a single object or of the meta object
 	maxElements   = 250_000 // elements of all arrays and maps within the items of a list
 )
@@ -38,9 +39,9 @@ type Response struct {
 // Getter makes GET requests of one account, or public ones. A Client makes them to the
 // provider, within its rate limit.
 type Getter interface {
-	// Get makes one request and returns the JSON of a 200; any other status is an error. The
-	// request ends when the JSON is closed. The path is relative to the base URL.
-	Get(ctx context.Context, path string, query url.Values) (Response, io.ReadCloser, error)
+	// Get makes one request and returns the JSON of a 200, at most 16 MiB; any other status is an
+	// error. The path is relative to the base URL.
+	Get(ctx context.Context, path string, query url.Values) (Response, []byte, error)
 }
 
 // Object is one response with a single object in data.
@@ -66,7 +67,7 @@ type Page[T, M any] struct {
 type List struct {
 	Path     string // path below the base URL
 	Query    url.Values
-	MaxItems int // bound for all pages; a response with more fails with ErrTooLarge
+	MaxItems int // bound; a response with more fails with ErrTooLarge; 0 of a page: 20,000
 }
 
 // PageMeta is the meta object of a list with pages.
@@ -75,17 +76,48 @@ type PageMeta struct {
 	Page, Limit  *Count `api:"optional"` // which page this is, from 1; its size
 }
 
+// envelope holds the parts of a response; those that it lacks are empty.
+type envelope struct{ Data, Meta, Error json.RawMessage }
+
+// getEnvelope makes one request. Its errors repeat nothing of the content, which might be private. An
+// error beside data fails with ErrIncomplete.
+func getEnvelope(ctx context.Context, api Getter, path string, query url.Values) (r Response, e envelope, err error) {
+	r, body, err := api.Get(ctx, path, query)
+	if err != nil {
+		return r, e, err
+	}
+	switch err := json.Unmarshal(body, &e); {
+	case err != nil:
+		return r, e, contentError(err)
+	case e.Error != nil && string(e.Error) != "null":
+		return r, e, fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
+	case e.Data == nil:
+		return r, e, errors.New("data: missing")
+	}
+	return r, e, nil
+}
+
+// decodeValue returns what encoding/json gives for JSON, with json.Number for numbers. More than
+// maxValueBytes fail with ErrTooLarge.
+func decodeValue(raw json.RawMessage) (value any, err error) {
+	if len(raw) > maxValueBytes {
+		return nil, ErrTooLarge
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	err = dec.Decode(&value)
+	return value, err
+}
+
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
-	r, body, err := api.Get(ctx, path, nil)
+	r, e, err := getEnvelope(ctx, api, path, nil)
 	if err != nil {
 		return o, err
 	}
-	defer body.Close()
-	var value any
-	_, err = readEnvelope(body, func(dec *json.Decoder) error { return dec.Decode(&value) })
+	value, err := decodeValue(e.Data)
 	if err != nil {
-		return o, err
+		return o, fmt.Errorf("data: %w", err)
 	}
 	if _, isObject := value.(map[string]any); !isObject {
 		return o, errors.New("data: not an object")
@@ -98,15 +130,17 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 // GetList makes one request for a list. M is its meta object without count. A response with
 // fewer items than its own meta.count fails with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], err error) {
-	r, body, err := api.Get(ctx, l.Path, l.Query)
+	r, e, err := getEnvelope(ctx, api, l.Path, l.Query)
 	if err != nil {
 		return p, err
 	}
-	defer body.Close()
 	p.Response = r
-	meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l.MaxItems) })
-	if err != nil {
+	if err := p.readItems(e.Data, l.MaxItems); err != nil {
 		return p, err
+	}
+	meta, err := decodeValue([]byte(cmp.Or(string(e.Meta), "{}")))
+	if err != nil {
+		return p, fmt.Errorf("meta: %w", err)
 	}
 	return p, p.readMeta(meta)
 }
@@ -116,7 +150,7 @@ func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], e
 func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
-	l.Query = query
+	l.Query, l.MaxItems = query, cmp.Or(l.MaxItems, 20_000)
 	p, err := GetList[T, PageMeta](ctx, api, l)
 	if err != nil {
 		return p, err
@@ -125,9 +159,6 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 		if e.Field == "" || e.Field == "total" || e.Field == "pages" { // others are only compared
 			return p, fmt.Errorf("meta: %w", e)
 		}
-	}
-	if p.Meta.Total > Count(l.MaxItems) {
-		return p, fmt.Errorf("meta.total: more than %d entries: %w", l.MaxItems, ErrTooLarge)
 	}
 	return p, p.Meta.check(Count(page), Count(p.Count))
 }
@@ -173,114 +204,51 @@ func (p *Page[T, M]) readMeta(meta any) error {
 	return nil
 }
 
-// readItems reads the items of a list and keeps those with a usable id.
-func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
-	if start, err := dec.Token(); err != nil {
-		return err
-	} else if start != json.Delim('[') {
+// readItems reads the items of a list, one at a time, and keeps those with a usable id.
+func (p *Page[T, M]) readItems(data json.RawMessage, maxItems int) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
 		return errors.New("data: not an array")
 	}
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
-	for ; dec.More(); p.Count++ {
+	for raw := (json.RawMessage)(nil); dec.More(); p.Count++ {
 		if p.Count == maxItems {
 			return fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)
 		}
-		var value any
-		if err := dec.Decode(&value); err != nil {
-			return err
+		if err := dec.Decode(&raw); err != nil {
+			return contentError(err)
+		}
+		value, err := decodeValue(raw)
+		if err != nil {
+			return fmt.Errorf("data[%d]: %w", p.Count, err)
 		}
 		item := new(T)
 		errs := d.decodeFields(value, item)
 		if d.elements > maxElements {
 			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
 		}
-		id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
-		_, seen := p.Errors[id]
-		switch {
-		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
-			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
-			if len(errs) == 0 {
-				errs = []FieldError{{"id", "empty"}}
-			}
-			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
-		case seen:
-			p.Invalid.Add(id, FieldError{"id", "already seen"})
-		default:
-			p.Items = append(p.Items, item)
-			p.Errors[id] = errs
-			p.Invalid.Add(id, errs...)
+		p.add(item, errs)
+	}
+	return nil
+}
+
+// add keeps an item with a usable id, and counts one that was not understood in full.
+func (p *Page[T, M]) add(item *T, errs []FieldError) {
+	id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
+	_, seen := p.Errors[id]
+	switch {
+	case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
+		errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
+		if len(errs) == 0 {
+			errs = []FieldError{{"id", "empty"}}
 		}
+		p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
+	case seen:
+		p.Invalid.Add(id, FieldError{"id", "already seen"})
+	default:
+		p.Items = append(p.Items, item)
+		p.Errors[id] = errs
+		p.Invalid.Add(id, errs...)
 	}
-	_, err := dec.Token() // the end of the array
-	return err
-}
-
-// readEnvelope reads a response: a JSON object with data, which readData decodes, and in the
-// case of a list with meta, which is an empty object if there is none. Its errors repeat nothing
-// of the content, which might be private.
-func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any, err error) {
-	defer func() { err = contentError(err) }()
-	dec := newDecoder(body)
-	if start, err := dec.Token(); err != nil {
-		return nil, err
-	} else if start != json.Delim('{') {
-		return nil, errors.New("response: not an object")
-	}
-	found := false
-	meta = map[string]any{}
-	for dec.More() {
-		key, err := dec.Token()
-		switch {
-		case err != nil:
-		case key == "data" && !found:
-			found, err = true, readData(dec)
-		case key == "meta":
-			err = dec.Decode(&meta)
-		default:
-			err = dec.Decode(new(json.RawMessage))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if _, err := dec.Token(); err != nil { // the end of the object
-		return nil, err
-	}
-	if _, err := dec.Token(); err == nil {
-		return nil, errors.New("response: more after its end")
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if !found {
-		return nil, errors.New("data: missing")
-	}
-	return meta, nil
-}
-
-// newDecoder returns a decoder that keeps numbers as they are written, and fails with
-// ErrTooLarge after maxBodyBytes, or at a value of more than maxValueBytes.
-func newDecoder(r io.Reader) *json.Decoder {
-	b := &bounded{r: r}
-	b.dec = json.NewDecoder(b)
-	b.dec.UseNumber()
-	return b.dec
-}
-
-// bounded lets a decoder read at most maxBodyBytes, and maxValueBytes more than it has decoded.
-type bounded struct {
-	r    io.Reader
-	dec  *json.Decoder
-	read int64
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	ahead := min(b.dec.InputOffset()+maxValueBytes, maxBodyBytes+1) - b.read
-	if ahead <= 0 {
-		return 0, ErrTooLarge
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), ahead)])
-	b.read += int64(n)
-	return n, err
 }

@@ -84,7 +84,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestTooLarge has a body of more than 32 MiB, and smaller ones that would take gigabytes. What
+// TestTooLarge has a body of more than 16 MiB, and smaller ones that would take gigabytes. What
 // is allocated to refuse them is more than what they take at any moment.
 func TestTooLarge(t *testing.T) {
 	type plan struct {
@@ -96,11 +96,11 @@ func TestTooLarge(t *testing.T) {
 	}
 	const tooLarge = "response is too large"
 	for name, c := range map[string]struct{ body, want string }{
-		"text":        {`{"data":["` + strings.Repeat("x", 31<<20), tooLarge},
-		"other field": {`{"more":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
-		"meta":        {`{"data":[],"meta":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
-		"body":        {"{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 65) + `"data":[]}`, tooLarge},
-		"long items":  {`{"data":[` + strings.Repeat(item("a", 500_000)+",", 7) + item("b", 500_000) + "]}", tooLarge},
+		"body":  {`{"data":["` + strings.Repeat("x", 16<<20), tooLarge},
+		"text":  {`{"data":["` + strings.Repeat("x", 15<<20) + `"]}`, "data[0]: " + tooLarge},
+		"meta":  {`{"data":[],"meta":[0` + strings.Repeat(",0", 7<<20) + "]}", "meta: " + tooLarge},
+		"items": {`{"data":[{}` + strings.Repeat(",{}", 5<<20) + "]}", "data: more than 10 items: " + tooLarge},
+		"item":  {`{"data":[` + item("a", 500_000) + "]}", "data[0]: " + tooLarge},
 		"many elements": {
 			`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",
 			"data: more than 250000 elements of arrays and objects: response is too large",

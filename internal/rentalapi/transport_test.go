@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +19,6 @@ import (
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
-	"golang.org/x/net/http2"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
@@ -84,7 +81,6 @@ func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup((&http.Client{Transport: transport}).CloseIdleConnections)
 	base := &url.URL{Scheme: scheme, Host: "rental.example", Path: "/api/v1"}
 	return New("test/1", Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}, nil).Client("", nil)
 }
@@ -107,80 +103,7 @@ func fetchFor(t *testing.T, c *Client, duration time.Duration) {
 	all.Wait()
 }
 
-// TestRequestsOnTheWire has servers that make net/http repeat requests.
-func TestRequestsOnTheWire(t *testing.T) {
-	certificate := httptest.NewUnstartedServer(nil)
-	certificate.StartTLS()
-	certificates := certificate.TLS.Certificates
-	certificate.Close()
-	secure := func(conn net.Conn) net.Conn {
-		return tls.Server(conn, &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}})
-	}
-	insecure := promconfig.DefaultHTTPClientConfig
-	insecure.TLSConfig.InsecureSkipVerify = true
-	for name, c := range map[string]struct {
-		scheme string
-		serve  func(conn net.Conn, request func())
-	}{
-		"closed at the second request": {"http", func(conn net.Conn, request func()) {
-			r := bufio.NewReader(conn)
-			for n := range 2 {
-				if _, err := http.ReadRequest(r); err != nil {
-					return
-				}
-				request()
-				if n == 0 {
-					fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(emptyList), emptyList)
-				}
-			}
-		}},
-		"GOAWAY": {"https", func(conn net.Conn, request func()) {
-			h2(secure(conn), request, func(f *http2.Framer, _ uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}},
-		"REFUSED_STREAM": {"https", func(conn net.Conn, request func()) {
-			h2(secure(conn), request, func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) })
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var requests atomic.Int64
-				client := bubble(t, c.scheme, insecure, Limits{Public: 30}, func(conn net.Conn) {
-					c.serve(conn, func() { requests.Add(1) })
-				})
-				fetchFor(t, client, time.Minute-time.Millisecond)
-				if n := requests.Load(); n < 20 || n > 30 {
-					t.Errorf("got %d requests in a minute, want 20 to 30", n)
-				}
-			})
-		})
-	}
-}
-
-// h2 serves HTTP/2, whose requests all get the same response.
-func h2(conn net.Conn, request func(), respond func(f *http2.Framer, id uint32)) {
-	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
-	}
-	f := http2.NewFramer(conn, conn)
-	_ = f.WriteSettings()
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			return
-		}
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			if !frame.IsAck() {
-				_ = f.WriteSettingsAck()
-			}
-		case *http2.HeadersFrame:
-			request()
-			respond(f, frame.StreamID)
-		}
-	}
-}
-
-// closed is the response of a server that closes an idle connection while a request comes.
+// closed is the response of a server that closes a connection instead.
 const closed = "HTTP"
 
 // respondTo serves HTTP/1.1, whose responses are those of respond, by the number of the request.
@@ -201,60 +124,35 @@ func response(status int, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 }
 
-// TestConnections asserts which requests share a connection.
+// TestConnections has servers that would keep a connection, or close one that net/http would use
+// again: each request is made once, on a connection of its own.
 func TestConnections(t *testing.T) {
-	upgrade := "HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
-	early := strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 20_000)
-	for name, c := range map[string]struct {
-		second string // response to the second request, after one that succeeded
-		err    string
-		conns  int64 // connections that three requests took
-	}{
-		"success":        {response(200, emptyList), "", 1},
-		"closed":         {closed, "", 2},
-		"status 503":     {response(503, ""), "status 503", 2},
-		"no JSON":        {response(200, "x"), "response: text, not a JSON object", 2},
-		"204 with body":  {"HTTP/1.1 204 x\r\n\r\nsecret", "status 204", 2},
-		"more than said": {response(200, emptyList) + "secret", "", 2},
-		"hangs":          {"", "timed out before the response was complete", 2},
-		"101":            {upgrade, "status 101", 2},
-		"large header":   {"HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", "response headers of more than 256 KiB", 2},
-		"many lines":     {"HTTP/1.1 200 x\r\n" + strings.Repeat("X: y\r\n", 1_500_000) + "\r\n", "response headers of more than 256 KiB", 2},
-		"many 103":       {early, "response headers of more than 256 KiB", 2},
-	} {
+	for name, answer := range map[string]string{"kept": response(200, emptyList), "closed": closed} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var conns atomic.Int64
+				var conns, requests atomic.Int64
 				client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 30}, func(conn net.Conn) {
-					first := conns.Add(1) == 1
-					respondTo(conn, func(n int) string {
-						if first && n == 2 {
-							return c.second
-						}
-						return response(200, emptyList)
+					conns.Add(1)
+					respondTo(conn, func(int) string {
+						requests.Add(1)
+						return answer
 					})
 				})
-				var errs []string
-				for range 3 {
-					errs = append(errs, errorText(fetchList(t.Context(), client, "/plans")))
-					synctest.Wait()
+				fetchFor(t, client, time.Minute-time.Millisecond)
+				if n := requests.Load(); n < 20 || n > 30 || conns.Load() != n {
+					t.Errorf("got %d requests in a minute on %d connections, want 20 to 30, each on its own", n, conns.Load())
 				}
-				simtest.AssertEqual(t, "errors", errs, []string{"", c.err, ""})
-				simtest.AssertEqual(t, "connections", conns.Load(), c.conns)
 			})
 		})
 	}
 }
 
-// TestHTTP2Header has header fields of more than 256 KiB, compressed to much less.
-func TestHTTP2Header(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for n := range 10_000 {
-			w.Header().Add("X", fmt.Sprint("the same text, which is long: ", n%2))
-		}
-		_, _ = io.WriteString(w, emptyList)
+// TestHTTP2 has a server that prefers HTTP/2, in which one request may become many.
+func TestHTTP2(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"data":[{"id":%q}]}`, r.Proto)
 	}))
-	server.EnableHTTP2, server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
 	cfg := promconfig.DefaultHTTPClientConfig
@@ -267,7 +165,76 @@ func TestHTTP2Header(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), clientOver(base, transport), "/plans")), "response headers of more than 256 KiB")
+	page, err := GetList[testItem, struct{}](t.Context(), clientOver(base, transport), testList("/plans"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.AssertEqual(t, "protocol", page.Items[0].ID, "HTTP/1.1")
+}
+
+// TestHostileResponses has responses that break HTTP, or its bounds. The next request succeeds.
+func TestHostileResponses(t *testing.T) {
+	const tooLarge = "response headers of more than 256 KiB"
+	for name, c := range map[string]struct{ response, err string }{
+		"204 with body":  {"HTTP/1.1 204 x\r\n\r\nsecret", "status 204"},
+		"more than said": {response(200, emptyList) + "secret", ""},
+		"101":            {"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", "status 101"},
+		"large header":   {"HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", tooLarge},
+		"many lines":     {"HTTP/1.1 200 x\r\n" + strings.Repeat("X: y\r\n", 1_500_000) + "\r\n", tooLarge},
+		"many 103":       {strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 20_000), tooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var conns atomic.Int64
+				client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 30}, func(conn net.Conn) {
+					first := conns.Add(1) == 1
+					respondTo(conn, func(int) string {
+						if first {
+							return c.response
+						}
+						return response(200, emptyList)
+					})
+				})
+				var errs []string
+				for range 2 {
+					errs = append(errs, errorText(fetchList(t.Context(), client, "/plans")))
+				}
+				simtest.AssertEqual(t, "errors", errs, []string{c.err, ""})
+			})
+		})
+	}
+}
+
+// TestAddresses has settings of proxies and names that must mean what they mean to Prometheus' own
+// client: where a connection goes.
+func TestAddresses(t *testing.T) {
+	const proxy = "127.0.0.1:3128"
+	for _, c := range []struct{ noProxy, base, want string }{
+		{"", "http://api.internal.test:8443", proxy},
+		{"api.internal.test:8443", "http://api.internal.test:8443", "api.internal.test:8443"},
+		{"api.internal.test:80", "http://api.internal.test:8443", proxy},
+		{"internal.test", "https://api.internal.test", "api.internal.test:443"},
+		{"2001:db8:1::2", "http://[2001:db8:1::2]:8443", "[2001:db8:1::2]:8443"},
+		{"2001:db8::/32", "http://[2001:db8:1::2]:8443", "[2001:db8:1::2]:8443"},
+		{"*", "http://bücher.test:8080", "xn--bcher-kva.test:8080"},
+	} {
+		cfg := promconfig.DefaultHTTPClientConfig
+		cfg.ProxyURL, cfg.NoProxy = promconfig.URL{URL: &url.URL{Scheme: "http", Host: proxy}}, c.noProxy
+		var got string
+		transport, err := NewTransport(cfg, func(_ context.Context, _, address string) (net.Conn, error) {
+			got = address
+			return nil, io.EOF
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := url.Parse(c.base + "/api/v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = fetchList(t.Context(), clientOver(base, transport), "/plans")
+		simtest.AssertEqual(t, c.base+" without a proxy for "+c.noProxy, got, c.want)
+	}
 }
 
 // TestSlowConnections has connections that take nine seconds at first: requests count when they are
@@ -307,7 +274,7 @@ func TestConnectionBound(t *testing.T) {
 			go func() { done <- fetchList(t.Context(), client, "/plans") }()
 		}
 		time.Sleep(5 * time.Second)
-		simtest.AssertEqual(t, "connections at a time", open.Load(), int64(maxConnections))
+		simtest.AssertEqual(t, "connections at a time", open.Load(), int64(maxRequests))
 		for range 40 {
 			simtest.AssertEqual(t, "error", errorText(<-done), "timed out before the response was complete")
 		}
@@ -331,8 +298,8 @@ func TestContent(t *testing.T) {
 		"only named gzip": {emptyList, "gzip", ""},
 		"cut gzip":        {pack(emptyList)[:20], "gzip", "response: ends too early"},
 		"array":           {"[]", "", "response: JSON, but not an object"},
-		"broken":          {`{"data":[}`, "", "response: no valid JSON at byte 9"},
-		"large":           {pack("{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 65) + `"data":[]}`), "gzip", "response is too large"},
+		"broken":          {`{"data":[}`, "", "response: no valid JSON at byte 10"},
+		"large":           {pack("{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 33) + `"data":[]}`), "gzip", "response is too large"},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			header := http.Header{}

@@ -3,7 +3,6 @@ package chaos_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -226,8 +225,8 @@ type getter struct {
 }
 
 // Get implements rentalapi.Getter.
-func (g getter) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, io.ReadCloser, error) {
-	return rentalapi.Response{Received: time.Now()}, io.NopCloser(strings.NewReader(g.api.Body(path+"?"+query.Encode(), g.token))), nil
+func (g getter) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
+	return rentalapi.Response{Received: time.Now()}, []byte(g.api.Body(path+"?"+query.Encode(), g.token)), nil
 }
 
 // presentState returns the samples of the provider's present data of a resource, mapped
@@ -235,8 +234,7 @@ func (g getter) Get(_ context.Context, path string, query url.Values) (rentalapi
 // collector show.
 func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
 	t.Helper()
-	f := collector.Fetcher{Resource: &r, Account: account, API: api}
-	snapshot, err := f.Fetch(t.Context())
+	snapshot, err := r.Fetch(t.Context(), api, account)
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}

@@ -88,7 +88,7 @@ func invoices() Resource {
 		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
 		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
 		Metrics: invoiceSet,
-		newGet:  getList(addInvoices),
+		get:     getList(1_000, addInvoices),
 	}
 }
 

@@ -17,10 +17,11 @@ type Changes struct {
 	Events  []Event          // events of the last response
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
-	kept    int                   // bytes of text in records of items that are not listed
 	token   rentalapi.Fingerprint // token of the last response
 	known   bool                  // whether all items of the last response are known: others are added then
 	records map[itemID]record
+	absent  int                              // records of items that are not listed
+	kept    int                              // bytes of text in these
 	last    map[*metric.Definition]timestamp // time of the last change of any item
 }
 
@@ -52,13 +53,14 @@ type output struct {
 // changeKind describes the changes of one kind of items. Definitions may be nil.
 type changeKind struct {
 	outputs       [numChanges]output
-	stateChanged  string             // message of the event; if it is empty, an item with another state is another item
+	stateChanged  string             // message of the event
 	previousPrice *metric.Definition // price of the item before its last change
 
 	// lastOf returns the metric with the time at which any item last changed from one state to
 	// another. A state is nil while the item is not listed.
 	lastOf func(before, after *state) *metric.Definition
 
+	remembers    int  // most items that are remembered while they are not listed; 0 for maxAbsent
 	tolerated    int  // responses in a row that may lack an item before it is removed
 	returnsAdded bool // whether a removed item that returns is added again, not only after rememberFor
 	isWatch      bool // whether an item that is added in stock came in stock, and counters start before its stock is known
@@ -73,6 +75,7 @@ type itemID [3]string
 // one.
 type item struct {
 	id     itemID      // unique in the response
+	self   string      // another value means that the id stands for another item; empty if it is not known
 	labels []string    // labels of the item's metrics, without the account
 	keys   [][2]string // keys of all its events
 	detail [][2]string // more keys, for events without a value before
@@ -81,13 +84,20 @@ type item struct {
 	state  state
 }
 
-// record is an item of an earlier response.
+// record is what is known of an item of an earlier response:
+//
+//	missing   unseen   removed
+//	0         false    false     the last response listed it
+//	1..       false    false     it is missing, but tolerated, or the responses were partial
+//	any       false    true      it was removed; its keys are dropped
+//	any       true     false     the data expired, and no response listed it since
+//	any       true     true      likewise, and a complete response lacked it: that it went is no change
 type record struct {
 	item
 	since, listed time.Time // times of the first and the last response with it
 	missing       int       // complete responses in a row that lacked it
-	removed       bool      // whether it counts as removed: if it returns, it may be added
-	unseen        bool      // whether it was not listed since the data expired: that it goes is no change
+	unseen        bool
+	removed       bool // if it returns, it may be added
 	tallies       [numChanges]tally
 	previousPrice *price // nil until the price changes
 }
@@ -98,12 +108,12 @@ type tally struct {
 	at timestamp // 0 if there was none
 }
 
-// An item that is not listed is remembered for rememberFor, while there are fewer than maxRemembered
-// items, and those that are not listed have at most maxKept bytes of text.
+// An item that is not listed is remembered for rememberFor, while these are at most maxAbsent and
+// their texts have at most maxKept bytes.
 const (
-	rememberFor   = time.Hour
-	maxRemembered = 40_000
-	maxKept       = 4 << 20
+	rememberFor = time.Hour
+	maxAbsent   = 20_000
+	maxKept     = 4 << 20
 )
 
 // Step returns the changes up to a snapshot of a resource, which is shown from now on. Earlier
@@ -125,7 +135,7 @@ func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Ch
 func (c Changes) Forget() Changes {
 	next := Changes{token: c.token, last: c.last, records: make(map[itemID]record, len(c.records))}
 	for id, r := range c.records {
-		r.stock, r.price, r.state, r.unseen = nil, nil, "", true
+		r.stock, r.price, r.state, r.self, r.unseen = nil, nil, "", "", true
 		next.records[id] = r
 	}
 	return next
@@ -140,8 +150,11 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 			continue
 		}
 		r, known := c.records[i.id]
-		isCounted := r.tallies[itemRemoved].at > 0
-		if !known || r.removed && (now.Sub(r.listed) >= rememberFor || isCounted && kind.returnsAdded) {
+		isCounted, isOther := r.tallies[itemRemoved].at > 0, r.self != "" && i.self != "" && r.self != i.self
+		if isOther && !r.removed {
+			next.remove(kind, &r, now)
+		}
+		if !known || isOther || r.removed && (now.Sub(r.listed) >= rememberFor || isCounted && kind.returnsAdded) {
 			r = record{since: now}
 			if c.known {
 				next.count(kind, itemAdded, i, &r, now, i.detail...)
@@ -164,7 +177,7 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 
 // list keeps the record of an item that is listed, and counts its changes since its former record.
 func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
-	i.stock, i.price, i.state = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state)
+	i.stock, i.price, i.state, i.self = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state), cmp.Or(i.self, r.self)
 	if r.stock != nil && *r.stock != *i.stock {
 		what := sellout
 		if *i.stock {
@@ -177,7 +190,8 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 		c.count(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
 	}
 	if r.state != "" && r.state != i.state {
-		c.changeState(kind, i, &r, now)
+		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
+		c.setLast(kind, &r.state, &i.state, now)
 	}
 	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
@@ -186,15 +200,12 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	c.records[i.id] = r
 }
 
-// changeState counts that the state of an item changed.
-func (c *Changes) changeState(kind *changeKind, i item, r *record, now time.Time) {
-	if kind.stateChanged == "" {
-		c.count(kind, itemRemoved, r.item, r, now, r.detail...)
-		c.count(kind, itemAdded, i, r, now, i.detail...)
-	} else {
-		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
-	}
-	c.setLast(kind, &r.state, &i.state, now)
+// remove counts that an item was removed.
+func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
+	r.removed = true
+	c.count(kind, itemRemoved, r.item, r, now, r.detail...)
+	c.setLast(kind, &r.state, nil, now)
+	r.keys, r.detail = nil, nil
 }
 
 // keep keeps the record of an item that is not listed, unless it was listed too long ago. If the
@@ -208,17 +219,20 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 	case r.unseen:
 		r.removed = !partial
 	case r.missing > kind.tolerated:
-		r.removed = true
-		c.count(kind, itemRemoved, r.item, &r, now, r.detail...)
-		c.setLast(kind, &r.state, nil, now)
+		c.remove(kind, &r, now)
 	}
 	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
-	for _, key := range r.keys {
-		c.kept += len(key[1])
+	size := len(r.self) + len(r.state)
+	for _, text := range slices.Concat(r.id[:], r.labels) {
+		size += len(text)
 	}
-	if isOld && isLongGone || len(c.records) >= maxRemembered || c.kept > maxKept {
+	for _, key := range r.keys {
+		size += len(key[1])
+	}
+	if isOld && isLongGone || c.absent >= cmp.Or(kind.remembers, maxAbsent) || c.kept+size > maxKept {
 		return
 	}
+	c.absent, c.kept = c.absent+1, c.kept+size
 	c.records[r.id] = r
 }
 

@@ -175,25 +175,22 @@ func TestChangesForgets(t *testing.T) {
 	}
 	simtest.AssertEqual(t, "plans that are remembered", []int{len(changes.records), len(watched.changes.records)}, []int{61, 61})
 
-	many := make(map[itemID]record, maxRemembered)
-	for i := range maxRemembered {
-		id := itemID{fmt.Sprint("plan ", i)}
-		many[id] = record{item: item{id: id, labels: id[:1]}, listed: today}
+	itemsOf := func(n int, text string) (items []item) {
+		for i := range n {
+			id := fmt.Sprint(text, i)
+			items = append(items, item{id: itemID{id}, labels: []string{id}, keys: [][2]string{{"name", text}}})
+		}
+		return items
 	}
-	changes = Changes{records: many}.Step(&resource, "", Snapshot{items: []item{{id: itemID{"new"}, labels: []string{"new"}}}}, today)
-	watched.changes.records = many
-	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
-	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxRemembered, maxRemembered})
+	many := Changes{}.Step(&resource, "", Snapshot{items: itemsOf(maxAbsent+10, "plan ")}, today)
+	watched.changes.records = many.records
+	changes = many.Step(&resource, "", Snapshot{}, today)
+	watched = watched.Step(Known{Data: plansOf(t, nil, today).Data}, today)
+	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxAbsent, watchChanges.remembers})
 
-	c := catalog{}
-	for i := range 2_000 {
-		plan := inStock(fmt.Sprint("plan ", i))
-		plan["name"] = strings.Repeat("n", 2_000)
-		c = append(c, plan)
-	}
-	changes = Changes{}.Step(&resource, "", plansOf(t, c, today), today)
-	changes = changes.Step(&resource, "", plansOf(t, nil, today), today)
-	if n := len(changes.records); n*2_000 > maxKept || n < 1_000 {
+	changes = Changes{}.Step(&resource, "", Snapshot{items: itemsOf(5_000, strings.Repeat("n", 1_000))}, today)
+	changes = changes.Step(&resource, "", Snapshot{}, today)
+	if n := len(changes.records); n*2_000 > maxKept || n < 2_000 {
 		t.Errorf("got %d plans that are remembered, want those whose texts have at most %d bytes", n, maxKept)
 	}
 }
@@ -244,6 +241,11 @@ func TestAccountChanges(t *testing.T) {
 		return simulator.Object{"id": id, "status": status, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}}}
 	}
 	first, second := server("srv_1", "active", 10.0), server("srv_2", "active", 20.0)
+	rebuilt := func(hostname string, created any, usd float64) []simulator.Object {
+		o := server("srv_1", "active", usd)
+		o["hostname"], o["created_at"] = hostname, created
+		return []simulator.Object{o}
+	}
 	serverValues := func(added, removed float64, others values) values {
 		v := values{"servers_last_added_timestamp_seconds": added, "servers_last_removed_timestamp_seconds": removed}
 		maps.Copy(v, others)
@@ -283,6 +285,14 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{"server status changed: server=srv_1 hostname= before=active after=suspended"}, serverValues(11, 7, raised)},
 			{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, serverValues(11, 13, raised)},
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
+		}},
+		// The id of a server that stands for another one: the other one is added, without a price before.
+		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+			{rebuilt("old", "2024-01-01T00:00:00Z", 50), nil, nil},
+			{rebuilt("renamed", "2024-01-01", 50), nil, nil},
+			{rebuilt("renamed", nil, 50), nil, nil},
+			{rebuilt("other", "2026-02-28T00:00:00Z", 99), []string{"server removed: server=srv_1 hostname=renamed", "server added: server=srv_1 hostname=other"}, serverValues(3, 3, nil)},
+			{rebuilt("other", "2026-02-28T00:00:00Z", 99), nil, serverValues(3, 3, nil)},
 		}},
 		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
 			{topup("pending"), nil, nil},

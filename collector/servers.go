@@ -125,7 +125,8 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 			d.active = append(d.active, i)
 		}
 		s.items = append(s.items, item{
-			id: itemID{i.ID}, labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}}, state: i.Status, price: i.Price.Monthly.USD,
+			id: itemID{i.ID}, self: numberText(i.CreatedAt), labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}},
+			state: i.Status, price: i.Price.Monthly.USD,
 		})
 	}
 	switch claimed := page.Meta.Active; {

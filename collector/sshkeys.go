@@ -50,7 +50,7 @@ func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Sna
 		i := item{id: itemID{k.ID}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
 		typeUnknown := slices.ContainsFunc(page.Errors[k.ID], func(e rentalapi.FieldError) bool { return e.Field == "type" })
 		if k.Fingerprint != "" && !typeUnknown {
-			i.state = state(fmt.Sprintf("%q %q", k.Type, k.Fingerprint))
+			i.self = fmt.Sprintf("%q %q", k.Type, k.Fingerprint)
 		}
 		s.items = append(s.items, i)
 	}

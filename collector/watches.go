@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -15,7 +16,7 @@ var (
 	watchPlans        = watchSet.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "watch")
 	watchPlansInStock = watchSet.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock; absent if that is not known of one of them.", "watch")
 	watchPlanInStock  = watchSet.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "watch", "plan")
-	watchHits         = watchSet.Counter("watch_hits_total", "Hits of a watch by a plan since the exporter first saw both, also between two scrapes: the plan came back in stock, was added in stock, or its price or locations came within the criteria. 0 for a plan of the catalog that does not match.", "watch", "plan")
+	watchHits         = watchSet.Counter("watch_hits_total", "Hits of a watch by a plan since the exporter first saw both, also between two scrapes: the plan came back in stock, was added in stock, or its price or locations came within the criteria. One series for each plan that matches, or did within the hour.", "watch", "plan")
 	watchLastHit      = watchSet.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "watch", "plan")
 )
 
@@ -23,8 +24,9 @@ var (
 func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
-	outputs: [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
-	isWatch: true,
+	outputs:   [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
+	remembers: 500,
+	isWatch:   true,
 }
 
 // Watched is a watch with its matches and hits. It is immutable. Before the first step, only the watch
@@ -34,7 +36,7 @@ type Watched struct {
 	Events []Event // events of the last step
 
 	matching []*plan
-	changes  Changes // a plan that matches in stock is in stock, all others are not; restocks are hits
+	changes  Changes // its items are the plans that match, or may match; restocks are hits
 }
 
 // Same returns whether the watch is configured like another one.
@@ -51,16 +53,22 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		w.changes = w.changes.Forget()
 		return w
 	}
+	w.changes.records = maps.Clone(w.changes.records)
 	var items []item
 	for _, p := range plans.Items {
+		meets, mayMeet := w.matches(p, *locations)
+		if r, known := w.changes.records[itemID{p.ID}]; !mayMeet {
+			if known { // if it matches again, that is a hit
+				r.stock = new(bool)
+				w.changes.records[r.id] = r
+			}
+			continue
+		}
 		i := p.item()
 		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		switch meets, mayMeet := w.matches(p, *locations); {
-		case meets:
+		if meets {
 			w.matching = append(w.matching, p)
-		case !mayMeet:
-			i.stock = new(bool)
-		case p.inStock():
+		} else if p.inStock() {
 			i.stock = nil
 		}
 		items = append(items, i)

@@ -171,12 +171,12 @@ func TestUnknownStock(t *testing.T) {
 		s := plansOf(t, catalog{inStock("a"), listed("b", stock, 50), listed("c", stock, 500)}, today)
 		w := Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}.Step(Known{Data: s.Data}, today)
 		values, got := exposed(t, slices.Concat(s.Metrics, WatchMetrics([]Watched{w}))), map[string]float64{}
-		for _, series := range []string{simtest.Series(catalogInStock.Name), simtest.Series(watchPlansInStock.Name, "watch", "w"), simtest.Series(watchHits.Name, "plan", "c", "watch", "w")} {
+		for _, series := range []string{simtest.Series(catalogInStock.Name), simtest.Series(watchPlansInStock.Name, "watch", "w"), simtest.Series(watchHits.Name, "plan", "b", "watch", "w")} {
 			if value, found := values[series]; found {
 				got[series] = value
 			}
 		}
-		want := map[string]float64{simtest.Series(watchHits.Name, "plan", "c", "watch", "w"): 0}
+		want := map[string]float64{simtest.Series(watchHits.Name, "plan", "b", "watch", "w"): 0}
 		if stock == false {
 			want[simtest.Series(catalogInStock.Name)], want[simtest.Series(watchPlansInStock.Name, "watch", "w")] = 1, 1
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
@@ -45,13 +46,8 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 func targets(servers []collector.Server, port string) []targetGroup {
 	groups := []targetGroup{}
 	for _, s := range servers {
-		target := target(s.IPv4, port)
-		if target == "" {
-			continue
-		}
-		groups = append(groups, targetGroup{
-			Targets: []string{target},
-			Labels: map[string]string{
+		if target := target(s.IPv4, port); target != "" {
+			groups = append(groups, targetGroup{[]string{target}, map[string]string{
 				"__meta_server_rental_account":  s.Account,
 				"__meta_server_rental_server":   s.ID,
 				"__meta_server_rental_plan":     s.Plan,
@@ -59,8 +55,8 @@ func targets(servers []collector.Server, port string) []targetGroup {
 				"__meta_server_rental_os":       s.OS,
 				"__meta_server_rental_hostname": s.Hostname,
 				"__meta_server_rental_status":   s.Status,
-			},
-		})
+			}})
+		}
 	}
 	return groups
 }
@@ -73,11 +69,5 @@ func target(address, port string) string {
 	if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
 		return ""
 	}
-	switch {
-	case port != "":
-		return net.JoinHostPort(addr.String(), port)
-	case addr.Is6(): // Prometheus adds its own port only to one in brackets
-		return "[" + addr.String() + "]"
-	}
-	return addr.String()
+	return strings.TrimSuffix(net.JoinHostPort(addr.String(), port), ":") // Prometheus adds its port to an IPv6 address in brackets only
 }

@@ -30,6 +30,9 @@ func (n *notices) add(class, subject, text string) {
 // long something may last, are left to the alerts.
 func (v *view) Attention() []notice {
 	var n notices
+	if api := v.API(); api.Class == "bad" {
+		n.add("bad", "API", api.Text+".")
+	}
 	v.addProvider(&n)
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)
@@ -91,9 +94,6 @@ func (v *view) addProvider(n *notices) {
 
 func (v *view) addAccount(n *notices, account string) {
 	subject := "Account " + text(account)
-	if v.Value("exporter_api_token_rejected", account) == 1 {
-		n.add("bad", subject, "The API token was rejected, or cannot be read.")
-	}
 	for _, s := range v.Find("server_status", account) {
 		if id := s.Label("server"); strings.EqualFold(s.Label("status"), "suspended") {
 			n.add("bad", "Server "+v.NameOf("hostname", "server_info", account, id)+" of "+text(account), "Suspended.")
@@ -108,12 +108,9 @@ func (v *view) addAccount(n *notices, account string) {
 }
 
 func (n *notices) addCollector(c *collectorRow) {
-	subject := "Collector " + c.Collector
-	if c.Account != "" {
-		subject += " of " + text(c.Account)
-	}
+	subject := "Collector " + c.Collector + c.Of
 	if c.Err != nil {
-		n.add(c.Class, subject, "Failing: "+c.Errors[0]+".")
+		n.add(c.Class, subject, "Failing: "+errorText(c.Err)+".")
 	}
 	if c.Invalid.Items > 0 {
 		n.add("warn", subject, "Invalid items in the last response: "+strconv.Itoa(c.Invalid.Items)+" ("+join(c.Causes)+").")

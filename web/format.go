@@ -15,8 +15,8 @@ import (
 // none is shown for a value that is not known.
 const none = "–"
 
-// The maximum number of characters of a text from the provider, and of an error.
-const maxText, maxError = 80, 300
+// The maximum number of characters of a text from the provider, and of an error; and of texts in a list.
+const maxText, maxError, maxJoined = 80, 300, 10
 
 // text returns at most maxText characters of a text from the provider. It replaces
 // characters that do not print, or that change the direction of the text after them.
@@ -42,9 +42,6 @@ func clip(s string, n int) string {
 // errorText returns the text of an error in one line.
 func errorText(err error) string { return clip(strings.ReplaceAll(err.Error(), "\n", "; "), maxError) }
 
-// maxJoined is the maximum number of texts in a cell or a sentence.
-const maxJoined = 10
-
 // join returns the first of the texts, and the number of the others.
 func join(texts []string) string {
 	var shown []string
@@ -57,8 +54,13 @@ func join(texts []string) string {
 	return cmp.Or(strings.Join(shown, ", "), none)
 }
 
-// money formats an amount of money to the cent.
-func money(v float64) string { return format(math.Round(100*v)/100, 2) }
+// money formats an amount of money to the cent, and one below half a cent in full: its sign counts.
+func money(v float64) string {
+	if math.Abs(v) < 0.005 && v != 0 {
+		return number(v)
+	}
+	return format(math.Round(100*v)/100, 2)
+}
 
 // number formats a number with all its decimals.
 func number(v float64) string { return format(v, -1) }
@@ -73,12 +75,12 @@ func format(v float64, decimals int) string {
 // gibibytes formats a number of bytes in GiB.
 func gibibytes(v float64) string { return number(math.Round(v/(1<<30)*10) / 10) }
 
-// duration formats a duration as Prometheus does, to the second, minute or hour.
+// duration formats a duration as Prometheus does, to the second or minute, and as days from two on.
 func duration(d time.Duration) string {
 	unit := time.Second
 	switch {
 	case d >= 2*day:
-		unit = time.Hour
+		return strconv.Itoa(int(d/day)) + "d"
 	case d >= time.Hour:
 		unit = time.Minute
 	}
@@ -101,10 +103,10 @@ func (v *view) Date(t time.Time) string {
 	return on + " (today)"
 }
 
-// Ago formats how long ago a time was.
+// Ago formats how long ago a time was that the exporter saw.
 func (v *view) Ago(t time.Time) string {
 	if t.IsZero() {
-		return none
+		return "not since the start"
 	}
 	return duration(v.Now.Sub(t)) + " ago"
 }

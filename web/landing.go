@@ -14,7 +14,7 @@ import (
 var pages embed.FS
 
 var landingTemplate = template.Must(template.New("landing.html").Funcs(template.FuncMap{
-	"cut": cut, "duration": duration, "gibibytes": gibibytes, "join": join, "labels": labels, "money": money, "number": number, "text": text,
+	"cut": cut, "duration": duration, "errorText": errorText, "gibibytes": gibibytes, "join": join, "labels": labels, "money": money, "number": number, "text": text,
 	"list": func(texts ...string) []string { return texts },
 }).ParseFS(pages, "*.html"))
 

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,32 +12,12 @@ import (
 // words are a text and its CSS class.
 type words struct{ Text, Class string }
 
-// stock is whether a plan or a saved configuration is in stock.
-type stock struct {
-	words
-	LastSeen string // when the exporter last saw it in stock
-}
-
-// Stock returns the stock of a plan or a configuration, as kind says.
-func (v *view) Stock(kind string, id ...string) stock {
-	switch v.Value(kind+"_in_stock", id...) {
-	case 1:
-		return stock{words{"in stock", "good"}, "now"}
-	case 0:
-		seen := "not since the start"
-		if at := v.Time(kind+"_last_sellout_timestamp_seconds", id...); !at.IsZero() {
-			seen = v.Ago(at)
-		}
-		return stock{words{"sold out", "wait"}, seen}
-	}
-	return stock{words{"unknown", "wait"}, "unknown"}
-}
-
-// offer is a plan or a saved configuration.
+// offer is a plan or a saved configuration, and whether it is in stock.
 type offer struct {
 	*sample
-	Stock stock
-	price float64
+	words
+	LastSeen string // when the exporter last saw it in stock
+	price    float64
 }
 
 // Offers returns the samples that Find returns, of plans or configurations as kind says:
@@ -46,14 +25,21 @@ type offer struct {
 func (v *view) Offers(kind, name string, values ...string) []offer {
 	var rows []offer
 	for _, s := range v.Find(name, values...) {
-		id := []string{s.Label(kind)}
-		if account := s.Label("account"); account != "" {
-			id = []string{account, s.Label(kind)}
+		account, id := s.Label("account"), []string{s.Label(kind)}
+		if account != "" {
+			id = slices.Insert(id, 0, account)
 		}
-		rows = append(rows, offer{s, v.Stock(kind, id...), v.Value(kind+"_price_usd_per_month", id...)})
+		o := offer{s, words{"unknown", "wait"}, "unknown", v.Value(kind+"_price_usd_per_month", id...)}
+		switch v.Value(kind+"_in_stock", id...) {
+		case 1:
+			o.words, o.LastSeen = words{"in stock", "good"}, v.Ago(v.Time("exporter_collector_data_timestamp_seconds", kind+"s", account))
+		case 0:
+			o.words, o.LastSeen = words{"sold out", "wait"}, v.Ago(v.Time(kind+"_last_sellout_timestamp_seconds", id...))
+		}
+		rows = append(rows, o)
 	}
 	slices.SortStableFunc(rows, func(a, b offer) int { // prices that are not known last: NaN is less than all
-		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(-b.price, -a.price))
+		return cmp.Or(strings.Compare(a.Text, b.Text), cmp.Compare(-b.price, -a.price))
 	})
 	return rows
 }
@@ -72,10 +58,12 @@ func labels(name string, samples []*sample) []string {
 	return values
 }
 
-// Locations returns the ids of the locations of both collectors.
+// Locations returns the ids of the locations of both collectors, those with the worst states first.
 func (v *view) Locations() []string {
 	ids := labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info")))
-	slices.Sort(ids)
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(compareClasses(v.States(a)[0].Class, v.States(b)[0].Class), strings.Compare(a, b))
+	})
 	return slices.Compact(ids)
 }
 
@@ -110,10 +98,7 @@ func (v *view) Funded(account string) words {
 		return words{Text: none}
 	}
 	funded := words{Text: v.Date(until)}
-	switch {
-	case v.Incomplete(account):
-		funded.Text = "at most " + funded.Text
-	case !until.Before(today.AddDate(collector.HorizonYears, 0, 0)):
+	if !until.Before(today.AddDate(collector.HorizonYears, 0, 0)) {
 		funded.Text = "10 years or more"
 	}
 	switch {
@@ -125,25 +110,14 @@ func (v *view) Funded(account string) words {
 	return funded
 }
 
-// Paid returns the sum that an account paid in a calendar month, current or previous, in US dollars; NaN
-// if it is not known.
-func (v *view) Paid(account, month string) float64 {
-	all := v.Find("transactions_month_debit_usd", account)
-	if len(all) == 0 {
-		return math.NaN()
+// Topups returns the open top-ups, those whose rate lock ends first before the others.
+func (v *view) Topups() []*sample {
+	rows := slices.Clone(v.Find("topup_info"))
+	lock := func(s *sample) float64 {
+		return v.Value("topup_rate_locked_until_timestamp_seconds", s.Label("account"), s.Label("topup"))
 	}
-	paid := 0.0
-	for _, s := range all {
-		if s.Label("month") == month {
-			paid += s.Value
-		}
-	}
-	return paid
-}
-
-// Incomplete returns whether a server of an account, or its price or date, may be missing.
-func (v *view) Incomplete(account string) bool {
-	return v.Value("exporter_collector_invalid_items", "servers", account) > 0
+	slices.SortStableFunc(rows, func(a, b *sample) int { return cmp.Compare(-lock(b), -lock(a)) }) // NaN is less than all
+	return rows
 }
 
 type renewal struct {

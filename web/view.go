@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 type sample = metric.Sample
@@ -20,7 +22,7 @@ type view struct {
 	Options
 	Now        time.Time
 	Collectors []*collectorRow            // failing ones first: the table shows a limited number
-	Accounts   []string                   // accounts with collectors, in their order
+	Accounts   []string                   // accounts with collectors; the most urgent ones first
 	rows       map[string][]*collectorRow // key: name of the collector
 	samples    map[string][]*sample       // see Options.Published; nil with --no-web.overview
 }
@@ -28,31 +30,73 @@ type view struct {
 func newView(s Source, o Options, now time.Time) *view {
 	v := &view{Source: s, Options: o, Now: now, rows: map[string][]*collectorRow{}}
 	for _, h := range s.Health() {
-		row := v.newRow(h)
-		v.Collectors = append(v.Collectors, row)
-		v.rows[h.Collector] = append(v.rows[h.Collector], row)
+		v.Collectors = append(v.Collectors, v.newRow(h))
 		if h.Account != "" {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
 	v.Accounts = slices.Compact(v.Accounts)
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
+	for _, c := range v.Collectors {
+		v.rows[c.Collector] = append(v.rows[c.Collector], c)
+	}
 	if o.Published != nil {
 		v.samples = o.Published()
+		slices.SortStableFunc(v.Accounts, func(a, b string) int { // those of which it is not known first
+			const until = "account_funded_until_timestamp_seconds"
+			return cmp.Compare(v.Value(until, a), v.Value(until, b))
+		})
 	}
 	return v
+}
+
+// API returns whether the API answers, as the newest fetches show.
+func (v *view) API() words {
+	var newest time.Time
+	successes := map[string]time.Time{} // the last of each account
+	for _, c := range v.Collectors {
+		if c.LastSuccess.After(newest) {
+			newest = c.LastSuccess
+		}
+		if c.LastSuccess.After(successes[c.Account]) {
+			successes[c.Account] = c.LastSuccess
+		}
+	}
+	var rejected []string
+	for _, c := range v.Collectors {
+		switch reason := rentalapi.ReasonOf(c.Err); {
+		case c.Err == nil:
+		case reason == rentalapi.Unauthorized:
+			rejected = append(rejected, c.Account+" (last success: "+v.Ago(successes[c.Account])+")")
+		case newest.After(c.LastSuccess.Add(c.CurrentInterval())): // another one succeeded after this one was due
+		case reason == rentalapi.Connection, reason == rentalapi.Timeout:
+			return words{"unreachable, last success: " + v.Ago(newest), "bad"}
+		default:
+			return words{"answers with errors, last success: " + v.Ago(newest), "bad"}
+		}
+	}
+	switch slices.Sort(rejected); {
+	case len(rejected) > 0:
+		return words{"token rejected or not readable: " + join(slices.Compact(rejected)), "bad"}
+	case newest.IsZero():
+		return words{"has not answered yet", "wait"}
+	}
+	return words{"answers, last success: " + v.Ago(newest), "good"}
 }
 
 // collectorRow is the state of a collector.
 type collectorRow struct {
 	health
 	words           // state
+	Of     string   // the account, to be added to a text
 	Causes []string // causes of invalid items; they name the items only with the overview
-	Errors []string // error of the last fetch, and causes
 }
 
 func (v *view) newRow(h health) *collectorRow {
 	r := &collectorRow{health: h}
+	if h.Account != "" {
+		r.Of = " (" + text(h.Account) + ")"
+	}
 	for _, c := range h.Invalid.Causes {
 		if v.Published == nil {
 			c.Item = ""
@@ -62,10 +106,6 @@ func (v *view) newRow(h health) *collectorRow {
 		}
 		r.Causes = append(r.Causes, errorText(c))
 	}
-	r.Errors = r.Causes
-	if err := h.Err; err != nil {
-		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, errorText(err))
-	}
 	switch {
 	case h.Err != nil && h.MadeAt.IsZero():
 		r.words = words{"failing, no data", "bad"}
@@ -74,46 +114,38 @@ func (v *view) newRow(h health) *collectorRow {
 	case h.MadeAt.IsZero():
 		r.words = words{"fetching", "wait"}
 	case h.Invalid.Items > 0:
-		r.words = words{"invalid items", "warn"}
+		r.words = words{"invalid items: " + strconv.Itoa(h.Invalid.Items), "warn"}
 	default:
 		r.words = words{"working", "good"}
 	}
 	return r
 }
 
-// Data returns the age of a collector's oldest data as text, and the accounts in which something is
-// wrong with the data.
-func (v *view) Data(name string) string {
+// Old returns whether a collector fails: its data is not shown as that of now.
+func (v *view) Old(name, account string) bool {
+	return v.Value("exporter_collector_success", name, account) == 0
+}
+
+// Data returns the age of a collector's oldest data, and the accounts in which something is wrong
+// with the data. It has a class if that is so anywhere: then items may be missing.
+func (v *view) Data(name string) words {
 	if len(v.rows[name]) == 0 {
-		return "not collected by this exporter"
+		return words{"not collected by this exporter; see --collector." + name + " and --shard", "wait"}
 	}
 	var parts []string
-	oldest := time.Duration(-1)
+	oldest, class := time.Duration(-1), ""
 	for _, c := range v.rows[name] {
 		if !c.MadeAt.IsZero() {
 			oldest = max(oldest, v.Now.Sub(c.MadeAt), 0)
 		}
-		switch {
-		case c.Class == "good":
-		case c.Account == "":
-			parts = append(parts, c.Text)
-		default:
-			parts = append(parts, c.Text+" ("+text(c.Account)+")")
+		if c.Class != "good" {
+			parts, class = append(parts, c.Text+c.Of), cmp.Or(class, c.Class)
 		}
 	}
 	if oldest >= 0 {
 		parts = slices.Insert(parts, 0, duration(oldest)+" old")
 	}
-	return join(parts)
-}
-
-// Empty returns the text for an empty list of a collector: unknown if an item may be missing.
-func (v *view) Empty(name string) string {
-	incomplete := func(c *collectorRow) bool { return c.MadeAt.IsZero() || c.Invalid.Items > 0 }
-	if len(v.rows[name]) == 0 || slices.ContainsFunc(v.rows[name], incomplete) {
-		return "unknown"
-	}
-	return "none"
+	return words{join(parts), class}
 }
 
 // Find returns the samples of a metric whose first labels have these values. It panics if the metric is

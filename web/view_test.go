@@ -28,8 +28,9 @@ func seriesOf(name string, value float64, labels ...string) series {
 	return series{name, value, labels}
 }
 
-// given holds the data of a view. Its account is main.
+// given holds the data of a view.
 type given struct {
+	accounts []string // main if it is nil
 	series   []series
 	health   []health // instead of fresh ones
 	enabled  []string // collectors; all if it is nil
@@ -50,6 +51,9 @@ func (g given) view() *view {
 		copy(labels, s.labels)
 		b.Add(definitions[i], s.value, labels...)
 	}
+	if g.accounts == nil {
+		g.accounts = []string{"main"}
+	}
 	source := &fakeSource{ready: !g.starting, watches: g.watches, events: g.events}
 	for _, r := range collector.Resources() {
 		if g.enabled != nil && !slices.Contains(g.enabled, r.Name) {
@@ -59,12 +63,16 @@ func (g given) view() *view {
 		if i := slices.IndexFunc(g.health, func(h health) bool { return h.Collector == r.Name }); i >= 0 {
 			h = g.health[i]
 		}
+		accounts := []string{""}
 		if r.Account {
-			h.Account = "main"
+			accounts = g.accounts
 		}
-		h.AddMetrics(b)
-		source.health = append(source.health, h)
+		for _, h.Account = range accounts {
+			h.AddMetrics(b)
+			source.health = append(source.health, h)
+		}
 	}
+	slices.SortStableFunc(source.health, func(a, b health) int { return strings.Compare(a.Account, b.Account) })
 	o := allEnabled()
 	o.Configured = func() Configured { return Configured{ReloadError: g.reload} }
 	if !g.hidden {
@@ -126,7 +134,7 @@ func TestNotices(t *testing.T) {
 			seriesOf("status_info", 1, "Operational"), seriesOf("component_state", 1, "fra", "network", "Operational"),
 			seriesOf("incidents_ongoing", 0), seriesOf("maintenances_scheduled", 0), seriesOf("location_info", 1, "tyo"),
 			seriesOf("account_balance_usd", 0, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(15*day), "main"),
-			seriesOf("exporter_api_token_rejected", 0, "main"), seriesOf("server_status", 1, "main", "s1", "active"),
+			seriesOf("server_status", 1, "main", "s1", "active"),
 		}}},
 		{name: "provider", given: given{series: []series{
 			seriesOf("status_info", 1, "degraded"), seriesOf("incidents_ongoing", 2), seriesOf("maintenances_scheduled", 1),
@@ -139,12 +147,11 @@ func TestNotices(t *testing.T) {
 			{"info", "Component state maintenance: ipmi.", []string{"Location ams"}},
 		}},
 		{name: "account", given: given{series: []series{
-			seriesOf("exporter_api_token_rejected", 1, "main"), seriesOf("account_balance_usd", -1, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
+			seriesOf("account_balance_usd", -0.004, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
 			seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "Suspended"), seriesOf("server_status", 1, "main", "s2", "suspended"),
 		}}, want: []notice{
-			{"bad", "The API token was rejected, or cannot be read.", []string{"Account main"}},
 			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
-			{"bad", "The balance is negative: -1.00 USD.", []string{"Account main"}},
+			{"bad", "The balance is negative: -0.004 USD.", []string{"Account main"}},
 			{"bad", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"Account main"}},
 		}},
 		{name: "accounts", given: given{series: []series{
@@ -153,7 +160,7 @@ func TestNotices(t *testing.T) {
 			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
 		}},
 		{name: "renewals of the next 14 days", given: given{series: []series{seriesOf("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
-			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 2w).", []string{"Account main"}},
+			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 14d).", []string{"Account main"}},
 		}},
 		{name: "collectors", given: given{
 			health: []health{
@@ -163,10 +170,11 @@ func TestNotices(t *testing.T) {
 			},
 			reload: errors.New("rental.yml:\nline 1: fault"),
 		}, want: []notice{
-			{"bad", "Failing: connection refused.", []string{"Collector account of main"}},
+			{"bad", "unreachable, last success: 1m ago.", []string{"API"}},
+			{"bad", "Failing: connection refused.", []string{"Collector account (main)"}},
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
-			{"warn", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"Collector ssh_keys of main"}},
+			{"warn", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"Collector ssh_keys (main)"}},
 			{"warn", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{"Configuration"}},
 		}},
 	} {
@@ -175,9 +183,9 @@ func TestNotices(t *testing.T) {
 }
 
 var (
-	paragraphOrRow = regexp.MustCompile(`(?s)<p[ >].*?</p>|<tr><t[hd] (scope="row"|colspan).*?</tr>`)
+	paragraphOrRow = regexp.MustCompile(`(?s)<p[ >].*?</p>|<tr[^>]*><t[hd] (scope="row"|colspan).*?</tr>`)
 	cellEnd        = regexp.MustCompile(`</t[hd]>\s*<t[hd][^>]*>`)
-	lineEnd        = regexp.MustCompile(`</li>\s*<li[^>]*>|<br>`)
+	lineEnd        = regexp.MustCompile(`</li>\s*<li[^>]*>|</div><div>|<br>`)
 )
 
 // section returns the text of a section's paragraphs and rows.
@@ -219,12 +227,14 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 1m old.",
-			"europe | unknown: plans: 1m old; locations: failing, no data | – | – | –",
+			"europe | unknown: plans: 1m old; locations: failing, no data | – | – | not since the start",
 			"cheap | epyc in stock: 90.00 USD; fra / plans with unknown stock: 1 | 1 | 2 | 1h ago",
-			"euros | epyc in stock: 83.00 EUR; fra | 1 | 1 | –",
-			"none | no plan matches | 0 | 0 | –",
+			"euros | epyc in stock: 83.00 EUR; fra | 1 | 1 | not since the start",
+			"none | no plan matches | 0 | 0 | not since the start",
 		}},
-		{"no watches", "watches", given{}, nil},
+		{"no watches", "watches", given{}, []string{
+			"Data: 1m old.", "This exporter has no watches. They name the plans to wait for: see watches in the configuration file.",
+		}},
 		{"events", "events", given{events: []runner.Event{
 			{Event: collector.Event{Message: "server added", Keys: [][2]string{{"account", "main"}, {"server", "srv_1"}, {"hostname", "a\nb"}}}, Time: sceneTime},
 			{Event: collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "epyc"}, {"name", ""}, {"usd_per_month", "90"}}}, Time: sceneTime.Add(-time.Minute)},
@@ -241,12 +251,12 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 2m old.",
-			"other ams | in stock | – | now | b | main",
+			"other ams | in stock | – | 2m ago | b | main",
 			"EPYC Frankfurt | sold out | 99.00 | not since the start | a | main",
 			"– – | unknown | – | unknown | c3 | main",
 		}},
 		{"saved configurations that are not known", "configurations", given{health: []health{state("configurations", 0, errDown)}}, []string{
-			"Data: failing, no data (main).", "unknown",
+			"Data: failing, no data (main).", "unknown: see Collectors",
 		}},
 		{"plans", "plans", given{
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
@@ -255,7 +265,7 @@ func TestSections(t *testing.T) {
 				seriesOf("plan_price_usd_per_month", 1, "b"), seriesOf("plan_last_sellout_timestamp_seconds", unix(-3*day), "b"), seriesOf("plan_memory_bytes", 3<<29, "b"),
 			},
 		}, []string{
-			"Data: 1d3h1m old, invalid items.",
+			"Data: 1d3h1m old, invalid items: 1.",
 			"B b | sold out | 1.00 | – | – / – | 1.5 | – | – | – | 3d ago",
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start",
 			"epyc | unknown | – | – | – / – | – | – | – | – | unknown",
@@ -267,12 +277,12 @@ func TestSections(t *testing.T) {
 		}}, []string{
 			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old. Data of the locations: 2m old.",
-			"Amsterdam ams, – | 0 | 2 | unknown",
 			"fra | – | – | outage: c / Maintenance: b / Operational: a",
+			"Amsterdam ams, – | 2 | 0 | unknown",
 		}},
 		{"account", "accounts", given{
 			series: []series{
-				seriesOf("account_balance_usd", 900, "main"), seriesOf("account_cost_usd_per_month", 50, "main"), seriesOf("servers", 1, "main", "active"), seriesOf("transactions_month_debit_usd", 40, "main", "renewal", "current"), seriesOf("transactions_month_debit_usd", 2, "main", "tax", "current"), seriesOf("transactions_month_debit_usd", 0, "main", "renewal", "previous"), seriesOf("servers", 2, "main", "expired"),
+				seriesOf("account_balance_usd", 900, "main"), seriesOf("account_cost_usd_per_month", 50, "main"),
 				seriesOf("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(midnight).Unix()), "main"),
 				seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "active"),
 				seriesOf("server_price_usd_per_month", 50, "main", "s1"), seriesOf("server_renews_timestamp_seconds", unix(3*day), "main", "s1"),
@@ -282,8 +292,8 @@ func TestSections(t *testing.T) {
 			},
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"Data of the accounts: 1m old. Data of the servers: 1m old. Data of the transactions: 1m old.",
-			"main | 10 years or more | 900.00 | 50.00 | 42.00 | 0.00 | 1 active, 2 expired",
+			"Data of the accounts: 1m old. Data of the servers: 1m old.",
+			"main | 10 years or more | 900.00 | 50.00",
 			"2026-04-02 (in 3d) | main | node-1 | 50.00",
 			"Data of the top-ups: 2m old.",
 			"t1 main | Pending | ended | – | btc | – of 2",
@@ -296,20 +306,70 @@ func TestSections(t *testing.T) {
 				seriesOf("server_info", 1, "main", "s1"), seriesOf("server_renews_timestamp_seconds", unix(-3*day), "main", "s1"),
 			},
 		}, []string{
-			"Data of the accounts: 1m old. Data of the servers: 1m old, invalid items (main). Data of the transactions: 1m old.",
-			"main | at most 2026-04-19 (in 20d) | – | at least 50.00 | – | – | –",
+			"Data of the accounts: 1m old. Data of the servers: 1m old, invalid items: 1 (main).",
+			"main | 2026-04-19 (in 20d) | – | 50.00",
 			"2026-03-27 (3d ago) | main | s1 | –",
 			"Data of the top-ups: 1m old.",
 			"none",
 		}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, enabled: []string{"servers"}}, []string{
-			"Data of the accounts: not collected by this exporter. Data of the servers: failing, no data (main). Data of the transactions: not collected by this exporter.",
-			"main | – | – | – | – | – | –", "unknown",
-			"Data of the top-ups: not collected by this exporter.", "unknown",
+			"Data of the accounts: not collected by this exporter; see --collector.account and --shard. Data of the servers: failing, no data (main).",
+			"main | – | – | –", "unknown: see Collectors",
+			"Data of the top-ups: not collected by this exporter; see --collector.topups and --shard.", "unknown: see Collectors",
 		}},
-		{"no account", "accounts", given{enabled: []string{"plans"}}, []string{"This exporter has no collectors of accounts."}},
+		{"the most urgent date first", "accounts", given{accounts: []string{"a", "b", "c"}, enabled: []string{"account", "servers"}, series: []series{
+			seriesOf("account_funded_until_timestamp_seconds", unix(8*day+midnight), "a"), seriesOf("account_funded_until_timestamp_seconds", unix(7*day+midnight), "b"),
+			seriesOf("server_status", 1, "a", "s1", "active"), seriesOf("server_renews_timestamp_seconds", unix(7*day), "a", "s1"),
+		}}, []string{
+			"Data of the accounts: 1m old. Data of the servers: 1m old.",
+			"c | – | – | –", "b | 2026-04-06 (in 7d) | – | –", "a | 2026-04-07 (in 8d) | – | –", "2026-04-06 (in 7d) | a | s1 | –",
+			"Data of the top-ups: not collected by this exporter; see --collector.topups and --shard.", "unknown: see Collectors",
+		}},
+		{"nothing known of plans", "plans", given{health: []health{state("plans", 0, errDown)}}, []string{"Data: failing, no data.", "unknown: see Collectors"}},
+		{"no plans", "plans", given{}, []string{"Data: 1m old.", "none"}},
+		{"old plans", "plans", given{health: []health{state("plans", 7*time.Minute, errDown)}, series: []series{
+			seriesOf("plan_info", 1, "epyc"), seriesOf("plan_info", 1, "ryzen"), seriesOf("plan_in_stock", 1, "epyc"), seriesOf("plan_in_stock", 0, "ryzen"),
+		}}, []string{
+			"Data: 7m old, failing, last data shown.",
+			"epyc | was in stock | – | – | – / – | – | – | – | – | 7m ago", "ryzen | was sold out | – | – | – / – | – | – | – | – | not since the start",
+		}},
+		{"old status", "locations", given{health: []health{state("status", 5*time.Minute, errDown)}, series: []series{seriesOf("status_info", 1, "degraded")}}, []string{
+			"Overall state, old: degraded. Ongoing incidents: –. Scheduled maintenance windows: –.",
+			"Data of the status: 5m old, failing, last data shown. Data of the locations: 1m old.", "none",
+		}},
+		{"no account", "accounts", given{enabled: []string{"plans"}}, []string{"This exporter has no accounts: see accounts in the configuration file, or --api.token-file."}},
 	} {
 		simtest.AssertEqual(t, tc.name, tc.given.section(t, tc.section), tc.want)
+	}
+}
+
+// TestAPI asserts what the page says of the API: one collector that fails does not make it unreachable.
+func TestAPI(t *testing.T) {
+	refused := &rentalapi.Error{Reason: rentalapi.Unauthorized, Err: errors.New("status 401")}
+	timeout := &rentalapi.Error{Reason: rentalapi.Timeout, Err: errors.New("timed out")}
+	rare := state("os", 4*time.Minute, nil) // was not due since
+	rare.Interval = time.Hour
+	for _, tc := range []struct {
+		name  string
+		given given
+		want  words
+	}{
+		{"answers", given{}, words{"answers, last success: 1m ago", "good"}},
+		{"one collector fails", given{health: []health{state("plans", 7*time.Minute, errDown), state("status", 0, failed("status 503"))}}, words{"answers, last success: 1m ago", "good"}},
+		{"unreachable", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, errDown), rare}}, words{"unreachable, last success: 4m ago", "bad"}},
+		{"times out", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, timeout), rare}}, words{"unreachable, last success: 4m ago", "bad"}},
+		{"errors", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, collector.ErrTokenChanged), rare}}, words{"answers with errors, last success: 4m ago", "bad"}},
+		{"never reached", given{enabled: []string{"plans"}, health: []health{state("plans", 0, errDown)}}, words{"unreachable, last success: not since the start", "bad"}},
+		{"not tried", given{enabled: []string{"plans"}, health: []health{state("plans", 0, nil)}}, words{"has not answered yet", "wait"}},
+		{"tokens", given{
+			accounts: []string{"lab", "main"}, enabled: []string{"plans", "account", "servers"},
+			health: []health{state("account", 9*time.Minute, refused), state("servers", 8*time.Minute, refused)},
+		}, words{"token rejected or not readable: lab (last success: 8m ago), main (last success: 8m ago)", "bad"}},
+		{"unreachable with a token that was rejected", given{
+			enabled: []string{"plans", "account"}, health: []health{state("account", 0, refused), state("plans", 2*time.Minute, errDown)},
+		}, words{"unreachable, last success: 2m ago", "bad"}},
+	} {
+		simtest.AssertEqual(t, tc.name, tc.given.view().API(), tc.want)
 	}
 }
 
@@ -323,13 +383,13 @@ func TestCollectors(t *testing.T) {
 	}}
 	simtest.AssertEqual(t, "collectors", g.section(t, "collectors"), []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
-		"os | failing, no data | | 2026-03-30T08:51:00Z | – | in 8s | 1m | | connection refused",
-		"status | failing, no data | | never | – | in 8s | 1m | | connection refused",
-		"locations | invalid items | | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | 2 | coordinates.lat: null / locations: null",
-		"account | failing, last data shown | main | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m | | connection refused",
-		"topups | fetching | main | 2026-03-30T08:59:00Z | – | now | 1m | |",
-		"transactions | fetching | main | never | – | in 8s | 1m | |",
-		"plans | working | | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m | |",
+		"os | failing, no data | | 2026-03-30 08:51:00 | – | in 8s | connection refused",
+		"status | failing, no data | | never | – | in 8s | connection refused",
+		"locations | invalid items: 2 | | 2026-03-30 08:59:00 | 1m | in 8s | coordinates.lat: null / locations: null",
+		"account | failing, last data shown | main | 2026-03-30 08:51:00 | 8m59s | in 8s | connection refused",
+		"topups | fetching | main | 2026-03-30 08:59:00 | – | now |",
+		"transactions | fetching | main | never | – | in 8s |",
+		"plans | working | | 2026-03-30 08:59:00 | 1h1m | in 8s |",
 	})
 }
 

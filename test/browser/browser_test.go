@@ -162,11 +162,26 @@ func TestScroll(t *testing.T) {
 	}
 }
 
+// brokenWords are the words of letters, and the dates, that a cell breaks into lines.
+const brokenWords = `[...document.querySelectorAll('tbody th, tbody td')].flatMap((cell) => {
+	const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+	for (let text; text = texts.nextNode();) {
+		for (const word of text.data.matchAll(/(?<!\S)([A-Za-z]+|\d+-\d+-\d+.*)(?!\S)/g)) {
+			const range = document.createRange();
+			range.setStart(text, word.index);
+			range.setEnd(text, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) found.push(word[0]);
+		}
+	}
+	return found;
+})`
+
 // TestNarrowScreen sees stock, deadlines and states without scrolling to the side.
 func TestNarrowScreen(t *testing.T) {
 	p := open(t, 420, "light")
+	simtest.AssertEqual(t, "broken words", eval[[]string](p, brokenWords), []string{})
 	for table, columns := range map[string][]string{
-		"Watches": {"In stock"}, "Saved configurations": {"Stock"}, "Plans": {"Stock"}, "Locations": {"In stock"},
+		"Watches": {"In stock"}, "Saved configurations": {"Stock"}, "Plans": {"Stock anywhere"}, "Locations": {"Of these in stock anywhere"},
 		"Accounts": {"Funded until (UTC)"}, "Open top-ups": {"Status", "Rate lock"}, "Collectors": {"State"},
 	} {
 		ends := eval[map[string]float64](p, fmt.Sprintf(`Object.fromEntries(

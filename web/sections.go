@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,11 +61,13 @@ func labels(name string, samples []*sample) []string {
 
 // Locations returns the ids of the locations of both collectors, those with the worst states first.
 func (v *view) Locations() []string {
-	ids := labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info")))
-	slices.SortFunc(ids, func(a, b string) int {
-		return cmp.Or(compareClasses(v.States(a)[0].Class, v.States(b)[0].Class), strings.Compare(a, b))
+	worst := map[string]string{} // class by id
+	for _, id := range labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info"))) {
+		worst[id] = v.States(id)[0].Class
+	}
+	return slices.SortedFunc(maps.Keys(worst), func(a, b string) int {
+		return cmp.Or(compareClasses(worst[a], worst[b]), strings.Compare(a, b))
 	})
-	return slices.Compact(ids)
 }
 
 // States returns the components of a location by state, operational last; unknown if there are none.

@@ -334,7 +334,7 @@ func TestSections(t *testing.T) {
 			"epyc | was in stock | – | – | – / – | – | – | – | – | 7m ago", "ryzen | was sold out | – | – | – / – | – | – | – | – | not since the start",
 		}},
 		{"old status", "locations", given{health: []health{state("status", 5*time.Minute, errDown)}, series: []series{seriesOf("status_info", 1, "degraded")}}, []string{
-			"Overall state, old: degraded. Ongoing incidents: –. Scheduled maintenance windows: –.",
+			"Overall state: was degraded. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 5m old, failing, last data shown. Data of the locations: 1m old.", "none",
 		}},
 		{"no account", "accounts", given{enabled: []string{"plans"}}, []string{"This exporter has no accounts: see accounts in the configuration file, or --api.token-file."}},

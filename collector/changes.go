@@ -104,15 +104,17 @@ type record struct {
 
 // tally is the number of times that a change happened to an item, and the last of these times.
 type tally struct {
-	n  float64
-	at timestamp // 0 if there was none
+	n  uint32
+	at uint32 // Unix seconds; 0 if there was none
 }
+
+func (t tally) since(now time.Time) time.Duration { return now.Sub(time.Unix(int64(t.at), 0)) }
 
 // An item that is not listed is remembered for rememberFor, while these are at most maxAbsent and
 // their texts have at most maxKept bytes.
 const (
 	rememberFor = time.Hour
-	maxAbsent   = 20_000
+	maxAbsent   = 10_000
 	maxKept     = 4 << 20
 )
 
@@ -150,11 +152,11 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 			continue
 		}
 		r, known := c.records[i.id]
-		isCounted, isOther := r.tallies[itemRemoved].at > 0, r.self != "" && i.self != "" && r.self != i.self
+		isOther := r.self != "" && i.self != "" && r.self != i.self
 		if isOther && !r.removed {
 			next.remove(kind, &r, now)
 		}
-		if !known || isOther || r.removed && (now.Sub(r.listed) >= rememberFor || isCounted && kind.returnsAdded) {
+		if !known || isOther || r.removed && now.Sub(r.listed) >= rememberFor {
 			r = record{since: now}
 			if c.known {
 				next.count(kind, itemAdded, i, &r, now, i.detail...)
@@ -193,7 +195,7 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
 		c.setLast(kind, &r.state, &i.state, now)
 	}
-	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
+	isRecent := r.tallies[restock].since(now) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
 	r.item, r.listed, r.missing, r.removed, r.unseen = i, now, 0, false, false
 	r.tallies[itemRemoved] = tally{}
@@ -208,8 +210,8 @@ func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
 	r.keys, r.detail = nil, nil
 }
 
-// keep keeps the record of an item that is not listed, unless it was listed too long ago. If the
-// response is partial, the item may still exist.
+// keep keeps the record of an item that is not listed, unless it was listed too long ago, or is added
+// again anyway if it returns. If the response is partial, the item may still exist.
 func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) {
 	if !partial {
 		r.missing++
@@ -221,7 +223,8 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 	case r.missing > kind.tolerated:
 		c.remove(kind, &r, now)
 	}
-	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
+	isCounted := r.tallies[itemRemoved].at > 0
+	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, r.tallies[itemRemoved].since(now) >= rememberFor
 	size := len(r.self) + len(r.state)
 	for _, text := range slices.Concat(r.id[:], r.labels) {
 		size += len(text)
@@ -229,7 +232,7 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 	for _, key := range r.keys {
 		size += len(key[1])
 	}
-	if isOld && isLongGone || c.absent >= cmp.Or(kind.remembers, maxAbsent) || c.kept+size > maxKept {
+	if isOld && isLongGone || isCounted && kind.returnsAdded || c.absent >= cmp.Or(kind.remembers, maxAbsent) || c.kept+size > maxKept {
 		return
 	}
 	c.absent, c.kept = c.absent+1, c.kept+size
@@ -238,7 +241,7 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 
 // count counts a change of an item, and adds its event.
 func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
-	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
+	r.tallies[what] = tally{r.tallies[what].n + 1, uint32(now.Unix())}
 	c.addEvent(kind.outputs[what].event, i, keys...)
 }
 
@@ -268,7 +271,7 @@ func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 		for what, out := range kind.outputs {
 			tally := r.tallies[what]
 			if out.total != nil && (r.stock != nil || kind.isWatch) {
-				b.AddCreated(out.total, tally.n, r.since, r.labels...)
+				b.AddCreated(out.total, float64(tally.n), r.since, r.labels...)
 			}
 			if out.last != nil && tally.at > 0 {
 				b.Add(out.last, float64(tally.at), r.labels...)

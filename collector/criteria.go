@@ -62,11 +62,23 @@ func (w Watch) matches(p *plan, locations LocationData) (meets, mayMeet bool) {
 // matchesCandidate is matches for one candidate.
 func (w Watch) matchesCandidate(c candidate) (meets, mayMeet bool) {
 	meets, mayMeet = true, true
-	for _, criterion := range []struct {
-		isMet   bool   // true if the watch does not have the criterion, false if the value is not known
-		field   string // path of the plan's field
-		unknown bool   // whether the value of the location is not known
-	}{
+	for _, criterion := range w.criteria(c) {
+		meets = meets && criterion.isMet
+		mayMeet = mayMeet && (criterion.isMet || criterion.unknown || c.isUnclear(criterion.field))
+	}
+	return meets, mayMeet
+}
+
+// criterion is the outcome of one criterion for a candidate.
+type criterion struct {
+	isMet   bool   // true if the watch does not have the criterion, false if the value is not known
+	field   string // path of the plan's field
+	unknown bool   // whether the value of the location is not known
+}
+
+// criteria returns the outcomes of all criteria for a candidate.
+func (w Watch) criteria(c candidate) []criterion {
+	return []criterion{
 		{equalsOne(c.ID, w.Plans), "id", false},
 		{equalsOne(c.Family, w.Families), "family", false},
 		{equalsOne(string(c.id), w.Locations), "availability.locations", false},
@@ -85,11 +97,7 @@ func (w Watch) matchesCandidate(c candidate) (meets, mayMeet bool) {
 		{isAtLeast(c.Memory.SizeGB, w.MinMemoryGiB), "memory.size_gb", false}, // the provider's GB are binary
 		{isAtMost(c.Price.Monthly.USD, w.MaxUSDPerMonth), "price.monthly.usd", false},
 		{isAtMost(c.Price.Monthly.EUR, w.MaxEURPerMonth), "price.monthly.eur", false},
-	} {
-		meets = meets && criterion.isMet
-		mayMeet = mayMeet && (criterion.isMet || criterion.unknown || c.isUnclear(criterion.field))
 	}
-	return meets, mayMeet
 }
 
 // equalsOne returns whether a text equals one of the values in any case of letters, or there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +29,8 @@ type server struct {
 }
 
 // address is a server's first IPv4 address: a string in revision 1.1 of the API, an array of strings
-// in 1.0. Null and empty strings are no addresses.
-type address string
+// in 1.0. Null and empty strings are no addresses. A prefix length is left out.
+type address struct{ netip.Addr }
 
 // Decode implements rentalapi.Value.
 func (a *address) Decode(value any) string {
@@ -39,10 +40,16 @@ func (a *address) Decode(value any) string {
 	}
 	for _, element := range list {
 		text, ok := element.(string)
-		if !ok && element != nil {
+		text = strings.TrimSpace(text)
+		prefix, err := netip.ParsePrefix(text)
+		found := prefix.Addr()
+		if err != nil {
+			found, err = netip.ParseAddr(text)
+		}
+		if !ok && element != nil || text != "" && err != nil {
 			return "not an address or an array of addresses"
 		}
-		*a = cmp.Or(*a, address(text))
+		a.Addr = cmp.Or(a.Addr, found)
 	}
 	return ""
 }
@@ -183,7 +190,7 @@ func (d *ServerData) addBilling(b *metric.Builder, servers []*server) {
 // Server is an active server, for service discovery.
 type Server struct {
 	Account, ID, Plan, Location, OS, Hostname, Status string
-	IPv4                                              string // the first address; empty if it has none
+	IPv4                                              netip.Addr // the first address; not valid if it has none
 }
 
 // Errors of ActiveServers.
@@ -210,7 +217,7 @@ func ActiveServers(accounts []Known, account string) (all []Server, err error) {
 			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, servers.partial)
 		}
 		for _, s := range servers.active {
-			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), string(s.IPv4)})
+			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), s.IPv4.Addr})
 		}
 	}
 	if !found {

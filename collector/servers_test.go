@@ -3,8 +3,11 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"testing"
 
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
@@ -45,7 +48,8 @@ func targets(t *testing.T, list []simulator.Object, active any, account string) 
 // TestActiveServers has the accounts lab, with one active server, and main.
 func TestActiveServers(t *testing.T) {
 	target := func(account, id, address, status string) Server {
-		return Server{Account: account, ID: id, Plan: "p", Location: "fra", OS: "debian-13", Hostname: "h", Status: status, IPv4: address}
+		addr, _ := netip.ParseAddr(address) // not valid if it is empty
+		return Server{Account: account, ID: id, Plan: "p", Location: "fra", OS: "debian-13", Hostname: "h", Status: status, IPv4: addr}
 	}
 	lab, first := target("lab", "s0", testAddress, "active"), target("main", "s0", testAddress, "active")
 	for _, c := range []struct {
@@ -71,6 +75,7 @@ func TestActiveServers(t *testing.T) {
 			first, target("main", "s1", testAddress, "ACTIVE"), target("main", "s3", testAddress, "Active"),
 		}, nil},
 		{"wrong address", []simulator.Object{serverOf("a", 7, "active")}, 1, "main", []Server{target("main", "a", "", "active")}, nil},
+		{"blanks and a prefix length", []simulator.Object{serverOf("a", "\u00a0198.18.0.1/32 ", "active\t")}, 1, "main", []Server{target("main", "a", testAddress, "active")}, nil},
 		{"active is null", withStatuses("active"), nil, "main", []Server{first}, nil},
 		{"active is a text", withStatuses("active"), "many", "main", []Server{first}, nil},
 	} {
@@ -79,6 +84,16 @@ func TestActiveServers(t *testing.T) {
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 			t.Errorf("%s: got error %v, want %v", c.name, err, c.err)
 		}
+	}
+}
+
+// TestAddresses has texts that are no addresses: each counts.
+func TestAddresses(t *testing.T) {
+	for _, text := range []any{"198.18.0.1:22", "198.18.0.1, 198.18.0.2", "198.18.0.1/33", "198.18.0.256", "node-1.example", []any{testAddress, "none"}} {
+		s := newBodyTest(t, servers(), simtest.Encode(t, simulator.Object{"data": []any{serverOf("a", text, "active")}})).mustFetch()
+		want := rentalapi.Cause{Item: "a", FieldError: rentalapi.FieldError{Field: "ipv4", Problem: "not an address or an array of addresses"}}
+		simtest.AssertEqual(t, fmt.Sprint(text), slices.Contains(s.Invalid.Causes, want), true)
+		simtest.AssertEqual(t, fmt.Sprint(text), s.Data.Servers.active[0].IPv4.IsValid(), false)
 	}
 }
 

@@ -26,7 +26,7 @@ func (id *entryID) Decode(value any) string {
 	n, _ := value.(json.Number)
 	_, err := n.Int64()
 	*id = entryID(n)
-	return problem(err == nil, "an integer")
+	return rentalapi.Unless(err == nil, "not an integer")
 }
 
 var (

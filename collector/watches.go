@@ -25,7 +25,7 @@ func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
 	outputs:   [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
-	remembers: 500,
+	remembers: 100,
 	isWatch:   true,
 }
 
@@ -77,6 +77,12 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	w.Events = w.changes.Events
 	return w
 }
+
+// MaxMatches bounds the matches of all watches together. Each takes up to three samples.
+const MaxMatches = 20_000
+
+// Matches returns the number of plans that match.
+func (w Watched) Matches() int { return len(w.matching) }
 
 // WatchMetrics returns the metrics of the watches whose data is known.
 func WatchMetrics(watches []Watched) []*metric.Sample {

@@ -81,6 +81,16 @@ type step struct {
 	unknown   string        // data that has expired
 }
 
+// TestCriteriaFields asserts that each criterion names a field of the provider's document.
+func TestCriteriaFields(t *testing.T) {
+	fields := fieldsOf(simtest.Decode(t, documented(t, plans()))["data"].([]any)[0], nil)
+	for _, c := range (Watch{}).criteria(candidate{plan: &plan{}}) {
+		if !slices.ContainsFunc(fields, func(f field) bool { return strings.Join(f.path, ".") == c.field }) {
+			t.Errorf("%s: no field of the documented plan", c.field)
+		}
+	}
+}
+
 // TestWatchSteps changes plans and locations from one response to the next.
 func TestWatchSteps(t *testing.T) {
 	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}

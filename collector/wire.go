@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"net/url"
@@ -21,7 +22,7 @@ type (
 	latitude   float64           // degrees
 	longitude  float64           // degrees
 	timestamp  float64           // Unix seconds, from 1970 on; a date without a time is its midnight in UTC
-	state      string            // never empty or blank
+	state      string            // never empty
 	locationID string            // lower case, so that what belongs to one location has one label
 	link       string            // address of a page for people
 )
@@ -33,43 +34,37 @@ const maxNumber = 1e12
 func (n *quantity) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = quantity(v)
-	return problem(ok && v >= 0 && v <= maxNumber, "a plausible number of 0 or more")
+	return rentalapi.Unless(ok && v >= 0 && v <= maxNumber, "not a plausible number of 0 or more")
 }
 
 func (n *price) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = price(microsOf(v).value())
-	return problem(ok && v >= 0 && v <= maxNumber, "a plausible price of 0 or more")
+	return rentalapi.Unless(ok && v >= 0 && v <= maxNumber, "not a plausible price of 0 or more")
 }
 
 func (n *amount) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = amount(microsOf(v).value() + 0) // never the negative zero
-	return problem(ok && math.Abs(v) <= maxNumber, "a plausible amount")
+	return rentalapi.Unless(ok && math.Abs(v) <= maxNumber, "not a plausible amount")
 }
 
 func (n *latitude) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = latitude(v)
-	return problem(ok && math.Abs(v) <= 90, "a latitude")
+	return rentalapi.Unless(ok && math.Abs(v) <= 90, "not a latitude")
 }
 
 func (n *longitude) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
 	*n = longitude(v)
-	return problem(ok && math.Abs(v) <= 180, "a longitude")
+	return rentalapi.Unless(ok && math.Abs(v) <= 180, "not a longitude")
 }
 
 func (s *state) Decode(value any) string {
 	text, ok := value.(string)
 	*s = state(text)
-	switch {
-	case !ok:
-		return "not a string"
-	case strings.TrimSpace(text) == "":
-		return "empty"
-	}
-	return ""
+	return cmp.Or(rentalapi.Unless(ok, "not a string"), rentalapi.Unless(text != "", "empty"))
 }
 
 func (l *locationID) Decode(value any) string {
@@ -77,13 +72,6 @@ func (l *locationID) Decode(value any) string {
 	problem := text.Decode(value)
 	*l = locationID(strings.ToLower(string(text)))
 	return problem
-}
-
-func problem(ok bool, expected string) string {
-	if ok {
-		return ""
-	}
-	return "not " + expected
 }
 
 // Decode reads the common ISO 8601 forms: a date alone, or a date and a time with or without
@@ -117,8 +105,8 @@ func (l *link) Decode(value any) string {
 	address, err := netip.ParseAddr(u.Hostname())
 	loopback := err == nil && address.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
 	foreign := func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c) }
-	return problem((u.Scheme == "https" || u.Scheme == "http" && loopback) &&
-		u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(text, foreign), "an absolute https URL without user information")
+	return rentalapi.Unless((u.Scheme == "https" || u.Scheme == "http" && loopback) &&
+		u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(text, foreign), "not an absolute https URL without user information")
 }
 
 // micros is money in millionths, so that sums of it are exact.

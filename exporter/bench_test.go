@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,9 +94,7 @@ func scale(b *testing.B, accounts, servers int) {
 	defer func() { _ = p.Cmd.Process.Kill() }()
 	p.WaitReady()
 
-	// A minute in which everything is refreshed, with a scrape every ten seconds. The
-	// pause before it is for the walks over the history.
-	time.Sleep(20 * time.Second)
+	// A minute in which everything is refreshed, with a scrape every ten seconds.
 	before, size := p.Scrape(), 0
 	for range 6 {
 		time.Sleep(10 * time.Second)
@@ -106,4 +105,79 @@ func scale(b *testing.B, accounts, servers int) {
 	b.ReportMetric(after.Values["process_resident_memory_bytes{}"]/(1<<20), "resident-MiB")
 	b.ReportMetric(float64(size)/1024, "KiB/scrape")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkBounds measures the memory of an exporter at all bounds at once: of watches, of every list,
+// and of what is remembered of items that go. All ids change each minute. It takes a quarter of an hour,
+// hence SCALE=1.
+func BenchmarkBounds(b *testing.B) {
+	if os.Getenv("SCALE") == "" {
+		b.Skip("SCALE is not set")
+	}
+	for range b.N {
+		a := simtest.Start(b, simulator.Options{Unlimited: true})
+		fill := func(minute int) { a.Change(func(w *simulator.World) { fillToBounds(b, w, minute) }) }
+		fill(0)
+		watches := "watches:\n"
+		for i := range 100 {
+			watches += fmt.Sprintf("  - {name: watch-%d, min_cores: 1}\n", i)
+		}
+		p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, watches))
+		p.WaitReady()
+		size, most := 0, 0
+		for minute := range 15 {
+			fill(minute + 1)
+			for range 6 {
+				time.Sleep(10 * time.Second)
+				size = len(p.Get("/metrics", prometheusHeaders()...).Body)
+			}
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = fmt.Sscan(strings.SplitAfter(string(status), "VmHWM:")[1], &most)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Logf("minute %d: at most %d MiB resident, %d KiB a scrape", minute, most>>10, size>>10)
+		}
+		b.ReportMetric(float64(most)/1024, "resident-MiB")
+		b.ReportMetric(float64(size)/1024, "KiB/scrape")
+		b.ReportMetric(0, "ns/op")
+		_ = p.Cmd.Process.Kill()
+	}
+}
+
+// fillToBounds gives the provider as many of everything as is read, with ids of a minute.
+func fillToBounds(t testing.TB, w *simulator.World, minute int) {
+	many := func(n int, like simulator.Object, set func(o simulator.Object, i int)) (list []simulator.Object) {
+		text := simtest.Encode(t, like)
+		for i := range n {
+			o := simtest.Decode(t, text)
+			o["id"] = fmt.Sprintf("%s-%d-%d", strings.Split(o["id"].(string), "-")[0], minute, i)
+			if set != nil {
+				set(o, i)
+			}
+			list = append(list, o)
+		}
+		return list
+	}
+	own := w.Accounts[simtest.MainToken]
+	w.Locations = many(500, w.Locations[0], nil)
+	w.Plans = many(2_000, w.Plans[0], func(o simulator.Object, i int) {
+		var places []string
+		for n := range 10 {
+			places = append(places, w.Locations[(i+n)%500]["id"].(string))
+		}
+		simulator.Put(o, places, "availability", "locations")
+	})
+	w.OS = many(1_000, w.OS[0], nil)
+	places := simulator.Object{}
+	for _, l := range w.Locations {
+		places[l["id"].(string)] = simulator.Object{"city": "x", "components": simulator.Object{"network": "up", "ddos": "up", "provisioning": "up", "ipmi": "up"}}
+	}
+	w.Status["locations"] = places
+	own.Configurations = many(1_000, own.Configurations[0], nil)
+	own.SSHKeys = many(2_000, own.SSHKeys[0], nil)
+	own.Servers = many(20_000, own.Servers[0], nil)
 }

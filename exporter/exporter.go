@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,8 +41,15 @@ type Environment struct {
 	Unlimited      bool             // tests set it, to send requests without rate limits
 }
 
+// gcPercent is the default of GOGC. Large catalogs take 256 MiB at most with it; collecting garbage more
+// often costs little, because little is made.
+const gcPercent = 50
+
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Main(ctx context.Context, env Environment) int {
+	if _, isSet := env.LookupEnv("GOGC"); !isSet {
+		debug.SetGCPercent(gcPercent)
+	}
 	o, err := parse(env.Args, env.Stdout)
 	var cfg *config.Config
 	switch {

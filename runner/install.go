@@ -105,13 +105,22 @@ func (r *Runner) Events() []Event {
 	return r.events
 }
 
-// stepWatches matches the watches with the present public data, and returns their events.
+// stepWatches matches the watches with the present public data, and returns their events. Those beyond
+// collector.MaxMatches are as if the data were not known.
 func (r *Runner) stepWatches() (events []collector.Event) {
-	public := r.public().known()
-	for i, w := range r.watches {
-		r.watches[i] = w.Step(public, wallClock())
-		events = append(events, r.watches[i].Events...)
+	public, matches, unmatched := r.public().known(), 0, 0
+	for i, before := range r.watches {
+		w := before.Step(public, wallClock())
+		if matches+w.Matches() > collector.MaxMatches {
+			w, unmatched = before.Step(collector.Known{}, wallClock()), unmatched+1
+		}
+		r.watches[i], matches = w, matches+w.Matches()
+		events = append(events, w.Events...)
 	}
+	if unmatched != r.unmatched {
+		level.Warn(&r.log).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
+	}
+	r.unmatched = unmatched
 	return events
 }
 

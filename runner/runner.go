@@ -66,11 +66,12 @@ type Runner struct {
 	// mu guards the rest, and what its accounts and jobs know. Locks are taken in this order:
 	// publishing (of Publisher), mu, those of rentalapi. While one is held, nothing is logged
 	// and no client is waited for.
-	mu       sync.Mutex
-	accounts []*account          // the public one first, then by name
-	watches  []collector.Watched // sorted as in the configuration
-	events   []Event             // the last ones, newest first; immutable
-	log      pendingLog          // its lines are written when mu is unlocked
+	mu        sync.Mutex
+	accounts  []*account          // the public one first, then by name
+	watches   []collector.Watched // sorted as in the configuration
+	unmatched int                 // number of watches beyond collector.MaxMatches
+	events    []Event             // the last ones, newest first; immutable
+	log       pendingLog          // its lines are written when mu is unlocked
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.

@@ -61,12 +61,11 @@ func targets(servers []collector.Server, port string) []targetGroup {
 	return groups
 }
 
-// target returns the target of an address; empty if that is none, or would lead Prometheus to
+// target returns the target of an address; empty if that is not valid, or would lead Prometheus to
 // another machine than the server.
-func target(address, port string) string {
-	addr, err := netip.ParseAddr(address)
+func target(addr netip.Addr, port string) string {
 	addr = addr.Unmap()
-	if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
+	if !addr.IsValid() || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
 		return ""
 	}
 	return strings.TrimSuffix(net.JoinHostPort(addr.String(), port), ":") // Prometheus adds its port to an IPv6 address in brackets only

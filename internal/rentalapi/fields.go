@@ -68,8 +68,11 @@ func (d *fieldDecoder) decodeFields(value, into any) []FieldError {
 	return d.errs
 }
 
-// decode returns false if nothing of the value was understood.
+// decode returns false if nothing of the value was understood. Blanks are as in cleanText.
 func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
+	if text, isText := value.(string); isText {
+		value = cleanText(text)
+	}
 	custom, _ := v.Addr().Interface().(Value)
 	problem := ""
 	switch {
@@ -102,33 +105,38 @@ func (d *fieldDecoder) decodeKind(path string, value any, v reflect.Value) (prob
 	case reflect.String:
 		text, ok := value.(string)
 		v.SetString(text)
-		return unless(ok, "not a string")
+		return Unless(ok, "not a string")
 	case reflect.Bool:
 		truth, ok := value.(bool)
 		v.SetBool(truth)
-		return unless(ok, "not true or false")
+		return Unless(ok, "not true or false")
 	case reflect.Slice:
 		elements, ok := value.([]any)
 		d.items(path, elements, v)
-		return unless(ok, "not an array")
+		return Unless(ok, "not an array")
 	case reflect.Map:
 		d.entries(path, members, v)
-		return cmp.Or(unless(isObject, "not an object"), unless(len(members) > 0, "empty"))
+		return cmp.Or(Unless(isObject, "not an object"), Unless(len(members) > 0, "empty"))
 	case reflect.Struct:
 		if isObject {
 			d.fields(path, members, v)
 		}
-		return unless(isObject, "not an object")
+		return Unless(isObject, "not an object")
 	}
 	panic(fmt.Sprintf("rentalapi: field %q is of type %s", path, v.Type()))
 }
 
-func unless(ok bool, problem string) string {
+// Unless returns a problem, or nothing if all is well.
+func Unless(ok bool, problem string) string {
 	if ok {
 		return ""
 	}
 	return problem
 }
+
+// cleanText returns a text without blanks around, and with one space for blanks of any kind between
+// words.
+func cleanText(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Value) {
 	for f, target := range v.Fields() {
@@ -151,11 +159,12 @@ func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Val
 func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Value) {
 	d.elements += len(members)
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
-		element := reflect.New(v.Type().Elem()).Elem()
-		if problem := cmp.Or(tooLong(name), unless(name != "", "empty")); problem != "" {
+	for _, key := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
+		element, name := reflect.New(v.Type().Elem()).Elem(), cleanText(key)
+		isTwice := v.MapIndex(reflect.ValueOf(name)).IsValid()
+		if problem := cmp.Or(tooLong(name), Unless(name != "", "empty"), Unless(!isTwice, "already seen")); problem != "" {
 			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
-		} else if d.decode(join(path, name), members[name], element) {
+		} else if d.decode(join(path, name), members[key], element) {
 			v.SetMapIndex(reflect.ValueOf(name), element)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -238,7 +237,7 @@ func (p *Page[T, M]) add(item *T, errs []FieldError) {
 	id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
 	_, seen := p.Errors[id]
 	switch {
-	case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
+	case id == "": // other fields do not matter: the item is dropped
 		errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
 		if len(errs) == 0 {
 			errs = []FieldError{{"id", "empty"}}

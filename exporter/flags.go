@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,7 +50,7 @@ const description = `Prometheus exporter for the Dedicated Server Rental API: pl
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
 
-Off by default are --collector.disable-defaults, --config.check, --demo, --healthcheck, --help, --once, --version, --web.disable-exporter-metrics, --web.enable-lifecycle, --web.enable-service-discovery and --web.systemd-socket; all other flags of the form --[no-]NAME are on.`
+Flags of the form --[no-]NAME are disabled by default, if their description says nothing else.`
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -81,47 +82,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	if _, err := app.Parse(args); err != nil && !o.printed {
-		return nil, fmt.Errorf("command line: %s; try --help", fault(app, args))
+		return nil, fmt.Errorf("command line: %s; try --help", config.Line(repeatsArgument.ReplaceAllString(err.Error(), "$1 (argument not shown)")))
 	}
 	return o, nil
 }
 
-// fault says which argument is the first wrong one. It repeats at most the name of a flag, unlike
-// kingpin's message: an argument that is no flag may be a secret.
-func fault(app *kingpin.Application, args []string) string {
-	seen := map[string]bool{}
-	for i := 0; i < len(args); i++ {
-		name, _, hasValue := strings.Cut(args[i], "=")
-		long, isLong := strings.CutPrefix(name, "--")
-		flag := app.GetFlag(long)
-		isSwitch := flag == nil || flag.Model().IsBoolFlag()
-		if flag == nil {
-			long = strings.TrimPrefix(long, "no-")
-			flag = app.GetFlag(long)
-		}
-		switch {
-		case name == "-h":
-			continue
-		case app.GetFlag(strings.TrimPrefix(name, "-")) != nil:
-			return fmt.Sprintf("flag %s needs two dashes", name)
-		case !isLong || long == "":
-			return fmt.Sprintf("argument %d is no flag", i+1)
-		case flag == nil || isSwitch && !flag.Model().IsBoolFlag():
-			return "unknown flag " + config.Line(name)
-		case isSwitch && hasValue:
-			return name + " takes no value"
-		case seen[long] && long != "web.listen-address":
-			return name + " is repeated"
-		}
-		seen[long] = true
-		if !isSwitch && !hasValue {
-			if i++; i == len(args) || strings.HasPrefix(args[i], "-") {
-				return name + " lacks its value"
-			}
-		}
-	}
-	return "invalid value" // no type of a flag refuses one today
-}
+// repeatsArgument matches the messages of kingpin that repeat more than the name of a flag: it may be a
+// secret.
+var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+)\s.*`)
 
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {

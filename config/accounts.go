@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	promconfig "github.com/prometheus/common/config"
@@ -27,10 +28,8 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 	l.listed = len(l.Accounts)
 	for i, pattern := range l.AccountFiles {
 		l.patterns = append(l.patterns, filePattern{place: l.at(fmt.Sprintf("account_files[%d]", i)), glob: l.join(pattern)})
-		for _, f := range l.accountFiles(l.patterns[i]) {
-			l.addAccount(f.Account, f.place, f.place)
-		}
 	}
+	l.findAccounts(nil)
 }
 
 // filePattern is a pattern of account files with its place in the configuration.
@@ -38,37 +37,57 @@ type filePattern struct{ place, glob string }
 
 // FindAccounts returns the configuration with the accounts whose files are there now; nothing else
 // changes. It leaves out a new account with a fault, which is a line of the error. An account that
-// was there before stays as it is, as its file may be written right now; so do all if a directory
-// cannot be read.
+// was there before stays as it is, as its file may be written right now; so do all if the search
+// fails.
 func (c *Config) FindAccounts() (*Config, error) {
 	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}}
 	l.Accounts, l.Notes = nil, nil
-	known := map[Account]bool{}
-	for i, a := range c.Accounts {
-		known[a] = true
-		if i < c.listed {
-			l.keep(a, "accounts")
-		}
+	for _, a := range c.Accounts[:c.listed] {
+		l.keep(a, "accounts")
 	}
-	var added []accountFile
-	for _, p := range c.patterns {
-		for _, f := range l.accountFiles(p) {
-			if known[f.Account] {
-				l.keep(f.Account, f.place)
-			} else {
-				added = append(added, f)
+	if !l.findAccounts(c.Accounts[c.listed:]) {
+		return c, errors.Join(l.errs...)
+	}
+	return &l.Config, errors.Join(l.errs...)
+}
+
+// findAccounts adds an account for each file that the patterns find and no account has yet. Known
+// accounts come first: they have their names already. It returns whether the search succeeded.
+func (l *loader) findAccounts(known []Account) bool {
+	places, files, succeeded := map[string]string{}, []string{}, true
+	for _, p := range l.patterns {
+		found, err := search(p.glob)
+		switch {
+		case err != nil:
+			l.add(p.place, "%s", err)
+			succeeded = false
+		case len(found) == 0:
+			l.Notes = append(l.Notes, p.place+": no file matches")
+		}
+		for _, f := range found {
+			if places[f] == "" {
+				places[f] = p.place + ": " + f
+				files = append(files, f)
 			}
 		}
 	}
-	if l.unreadable {
-		return c, errors.Join(l.errs...)
+	for _, a := range l.Accounts {
+		delete(places, a.TokenFile)
 	}
-	for _, f := range added { // after those that have their names already
-		if !l.addAccount(f.Account, f.place, f.place) {
+	for _, a := range known {
+		if place, ok := places[a.TokenFile]; ok {
+			l.keep(a, place)
+			delete(places, a.TokenFile)
+		}
+	}
+	for _, f := range files {
+		place, ok := places[f]
+		name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
+		if ok && !l.addAccount(Account{Name: name, TokenFile: f}, place, place) {
 			l.Accounts = l.Accounts[:len(l.Accounts)-1]
 		}
 	}
-	return &l.Config, errors.Join(l.errs...)
+	return succeeded
 }
 
 // keep adds an account that was checked before.
@@ -95,40 +114,53 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	}
 }
 
-// accountFile is a file that matches a pattern, with its place in the configuration.
-type accountFile struct {
-	Account
-	place string
+// search returns the files that match a pattern; none is no fault, because a Secret may be empty. Unlike
+// filepath.Glob, it returns an error if it cannot look everywhere. It leaves out links to nothing, which
+// Kubernetes leaves for a moment.
+func search(pattern string) (files []string, err error) {
+	if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
+		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*")
+	}
+	paths, err := match(filepath.Clean(pattern))
+	for _, path := range paths {
+		info, statErr := os.Stat(path)
+		switch {
+		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(), isLeftOut(filepath.Base(path)):
+		case statErr != nil:
+			return nil, statErr
+		default:
+			files = append(files, path)
+		}
+	}
+	return files, err
 }
 
-// accountFiles returns an account for each file that matches a pattern. Two things are no faults: a
-// pattern without a match, as a Secret may be empty, and a link to nothing, which Kubernetes leaves
-// for a moment.
-func (l *loader) accountFiles(p filePattern) (found []accountFile) {
-	files, err := filepath.Glob(p.glob)
-	if err != nil || p.glob == "" {
-		l.add(p.place, "invalid pattern: must be like /run/secrets/rental/*")
-		return nil
+// match returns the paths that match a pattern.
+func match(pattern string) (paths []string, err error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
 	}
-	if len(files) == 0 { // Glob ignores that a directory cannot be read
-		if _, err := os.ReadDir(filepath.Dir(p.glob)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			l.add(p.place, "%s", errors.Unwrap(err))
-			l.unreadable = true
+	parent, base := filepath.Dir(pattern), filepath.Base(pattern)
+	dirs, err := match(parent)
+	for _, dir := range dirs {
+		entries, readErr := os.ReadDir(dir)
+		isFile := errors.Is(readErr, syscall.ENOTDIR) && dir != parent // a pattern of directories may match it
+		if readErr != nil && !isFile && !errors.Is(readErr, fs.ErrNotExist) {
+			return nil, readErr
+		}
+		for _, e := range entries {
+			if ok, _ := filepath.Match(base, e.Name()); ok && !isLeftOut(e.Name()) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
 		}
 	}
-	for _, file := range files {
-		base := filepath.Base(file)
-		info, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(base, ".") || err == nil && info.IsDir() { // Kubernetes keeps a Secret in ..data
-			continue
-		}
-		name := strings.TrimSuffix(base, filepath.Ext(base))
-		found = append(found, accountFile{Account{Name: name, TokenFile: file}, p.place + ": " + file})
-	}
-	if len(found) == 0 {
-		l.Notes = append(l.Notes, p.place+": no file matches")
-	}
-	return found
+	return paths, err
+}
+
+// isLeftOut returns whether a name is that of an editor's file, or begins with a dot: Kubernetes keeps a
+// Secret in ..data.
+func isLeftOut(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
 }
 
 // addAccount adds an account, and returns whether its name is valid and unique, and its token can

@@ -120,7 +120,12 @@ func enterConfigDir(t testing.TB) {
 	for name, content := range map[string]string{
 		"files/second.token": secret + "-second-token\n",
 		"files/..data/third": secret + "-third-token\n",
+		"files/.main":        "",
+		"files/main~":        "",
+		"files/#main#":       "",
 		"faulty/empty":       "",
+		"faulty/b.bak":       secret,
+		"faulty/b.token":     secret,
 		"tokens/main":        secret + "-main-token\n",
 		"tokens/second":      "  " + secret + "-second-token  \n\n",
 		"tokens/quoted":      `"` + secret + `"`,
@@ -130,7 +135,7 @@ func enterConfigDir(t testing.TB) {
 	} {
 		simtest.WriteFile(t, name, content)
 	}
-	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere"} {
+	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere", "loop": "loop"} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}

@@ -78,10 +78,9 @@ func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 // loader turns a file into a configuration. It holds the state of one call of Load.
 type loader struct {
 	file
-	flags      *Flags
-	errs       []error
-	used       map[[2]string]string // maps a kind and a name to the place that set the name first
-	unreadable bool                 // whether a directory of account files cannot be read
+	flags *Flags
+	errs  []error
+	used  map[[2]string]string // maps a kind and a name to the place that set the name first
 }
 
 // add adds a fault.

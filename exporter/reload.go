@@ -64,7 +64,10 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 	before := e.loaded.Load()
 	cfg, err := before.config.FindAccounts()
 	after := *before
-	after.config, after.accountFault = cfg, fmt.Sprint(err)
+	after.config, after.accountFault = cfg, ""
+	if err != nil {
+		after.accountFault = err.Error()
+	}
 	if err != nil && after.accountFault != before.accountFault {
 		level.Warn(e.logger).Log("msg", "account file ignored", "err", err)
 	}
@@ -74,11 +77,11 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 		return
 	}
 	e.runner.ApplyConfig(ctx, after.spec())
-	for _, a := range added {
-		level.Info(e.logger).Log("msg", "account added", "account", a.Name)
-	}
 	for _, a := range removed {
 		level.Info(e.logger).Log("msg", "account removed", "account", a.Name)
+	}
+	for _, a := range added {
+		level.Info(e.logger).Log("msg", "account added", "account", a.Name)
 	}
 }
 

@@ -70,15 +70,27 @@ func TestReload(t *testing.T) {
 }
 
 // TestLookForAccounts lets the files of accounts come and go. A faulty one is named once, and costs
-// no neighbour anything.
+// no neighbour anything; while a directory cannot be read, nothing changes.
 func TestLookForAccounts(t *testing.T) {
 	t.Parallel()
 	a, dir := startAPI(t), t.TempDir()
-	more := filepath.Join(dir, "more")
-	if err := os.Mkdir(more, 0o700); err != nil {
-		t.Fatal(err)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(names ...string) {
+		for _, name := range names {
+			simtest.WriteFile(t, path(name), "s3cr3t")
+		}
 	}
-	args := []string{"--config.file=" + a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, "account_files: [more/*]\n")}
+	remove := func(names ...string) {
+		for _, name := range names {
+			simtest.AssertEqual(t, "remove", os.RemoveAll(path(name)), nil)
+		}
+	}
+	link := func(target, name string) { simtest.AssertEqual(t, "link", os.Symlink(target, path(name)), nil) }
+	for _, name := range []string{"more/sub", "deep/one", "deep/..data"} {
+		simtest.AssertEqual(t, "directory", os.MkdirAll(path(name), 0o700), nil)
+	}
+	// Patterns that find the same files, among them that of an account which is listed.
+	args := []string{"--config.file=" + a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, "account_files: [more/*, more/*.token, main.token, deep/*/*]\n")}
 	e, log := newTestExporter(t, args...), &simtest.Buffer{}
 	e.logger = newLogger(log, "info", "logfmt")
 	ctx, stop := context.WithCancel(t.Context())
@@ -89,38 +101,44 @@ func TestLookForAccounts(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func()
-		want []string // accounts
-		log  string
+		want string // accounts
+		log  string // parts of the log, separated by lines; nothing is logged if it is empty
 	}{
-		{"nothing", func() {}, []string{"main"}, ""},
-		{"a new one and a link to nothing", func() {
-			simtest.WriteFile(t, filepath.Join(more, "lab.token"), simtest.LabToken)
-			simtest.AssertEqual(t, "link", os.Symlink("nowhere", filepath.Join(more, "link")), nil)
-		}, []string{"main", "lab"}, `level=info msg="account added" account=lab`},
+		{"nothing", func() {}, "main", ""},
+		{"new ones and a link to nothing", func() {
+			write("more/lab.token", "deep/one/x.token", "deep/..data/y", "deep/file")
+			link("nowhere", "more/link")
+		}, "main lab x", "msg=\"account added\" account=lab\nmsg=\"account added\" account=x"},
+		{"files of editors", func() { write("more/lab.token~", "more/#lab.token#", "more/.lab.token.swp", "deep/one/.x") }, "main lab x", ""},
+		{"a directory that cannot be read, and one that is gone", func() {
+			link("loop", "deep/loop")
+			remove("more/lab.token")
+		}, "main lab x", "account_files[3]: open " + path("deep/loop") + ": too many levels"},
+		{"still", func() {}, "main lab x", ""},
+		{"readable again", func() { remove("deep/loop") }, "main x", "msg=\"account removed\" account=lab"},
 		{"faulty ones", func() {
-			simtest.WriteFile(t, filepath.Join(more, "empty"), "")
-			simtest.WriteFile(t, filepath.Join(more, "main"), "s3cr3t")
-			simtest.WriteFile(t, filepath.Join(more, "lab.backup"), "s3cr3t") // sorts before lab.token
-		}, []string{"main", "lab"}, filepath.Join(more, "lab.backup") + `: duplicate name`},
-		{"still faulty", func() {}, []string{"main", "lab"}, ""},
-		{"a known one becomes empty", func() { simtest.WriteFile(t, filepath.Join(more, "lab.token"), "") }, []string{"main", "lab"}, ""},
-		{"it goes", func() {
-			simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.backup")), nil)
-			simtest.AssertEqual(t, "remove", os.Remove(filepath.Join(more, "lab.token")), nil)
-		}, []string{"main"}, `msg="account removed" account=lab`},
+			write("more/main", "more/lab.token", "more/x.bak") // the last one sorts before deep/one/x.token
+			simtest.WriteFile(t, path("more/empty"), "")
+		}, "main x lab", path("more/x.bak") + `: duplicate name \"x\": must be unique, already used by ` + path("rental.yml") + ": account_files[3]: " + path("deep/one/x.token") +
+			"\n" + path("more/main") + ": duplicate name\n" + path("more/empty") + ": missing or empty\naccount=lab"},
+		{"still faulty", func() {}, "main x lab", ""},
+		{"a known one becomes empty", func() { simtest.WriteFile(t, path("more/lab.token"), "") }, "main x lab", ""},
+		{"they go, and the name is free", func() { remove("deep/one/x.token", "more/lab.token") }, "main x", "account=lab"},
 	} {
 		step.do()
 		before := len(log.String())
 		e.lookForAccounts(ctx)
 		got := log.String()[before:]
-		if step.log == "" && strings.Contains(got, "account ") || !strings.Contains(got, step.log) {
-			t.Errorf("%s: got log %q, want %q", step.name, got, step.log)
+		for part := range strings.SplitSeq(step.log, "\n") {
+			if !strings.Contains(got, part) || step.log == "" && strings.Contains(got, "account") {
+				t.Errorf("%s: got log %q, want %q", step.name, got, part)
+			}
 		}
 		var names []string
 		for _, account := range e.loaded.Load().config.Accounts {
 			names = append(names, account.Name)
 		}
-		simtest.AssertEqual(t, step.name, names, step.want)
+		simtest.AssertEqual(t, step.name, strings.Join(names, " "), step.want)
 	}
 	simtest.AssertEqual(t, "time of the configuration", e.loaded.Load().at, loadedAt)
 	if strings.Contains(log.String(), "s3cr3t") {

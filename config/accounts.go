@@ -21,15 +21,24 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 	l.Accounts = nil
 	l.addFlagAccount(lookup)
 	for i, a := range listed {
-		place := l.at(fmt.Sprintf("accounts[%d]", i))
-		a.TokenFile = l.join(a.TokenFile)
-		l.addAccount(a, place+".name", place+".token_file")
+		place, set := l.at(fmt.Sprintf("accounts[%d]", i)), a.TokenFile
+		a.TokenFile = l.join(set)
+		l.addAccount(a, place+".name", filePlace(place+".token_file", set, a.TokenFile))
 	}
 	l.listed = len(l.Accounts)
 	for i, pattern := range l.AccountFiles {
 		l.patterns = append(l.patterns, filePattern{place: l.at(fmt.Sprintf("account_files[%d]", i)), glob: l.join(pattern)})
 	}
 	l.findAccounts(nil)
+}
+
+// filePlace returns a place with the file that is set there. It leaves out what may be a token, pasted
+// in place of a path.
+func filePlace(place, set, path string) string {
+	if _, err := os.Stat(path); err != nil && !filepath.IsAbs(set) {
+		return place
+	}
+	return place + ": " + set
 }
 
 // filePattern is a pattern of account files with its place in the configuration.
@@ -110,7 +119,7 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	case isSet:
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, tokenEnvar, tokenEnvar)
 	case file.isSet():
-		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.place(), file.place())
+		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.place(), filePlace(file.place(), file.value, file.value))
 	}
 }
 

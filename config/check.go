@@ -89,6 +89,7 @@ func (l *loader) isLocal(u *url.URL) bool {
 // their paths relative to the file.
 func (l *loader) checkHTTP() {
 	settings, place := &l.API.HTTP, l.at("api.http")
+	l.checkHeaders(place)
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
 	proxy, err := settings.ProxyURL.URL, settings.invalid
 	if errors.As(err, new(*url.Error)) || proxy != nil && !validPort(proxy) { // the library's message may repeat a password
@@ -103,17 +104,21 @@ func (l *loader) checkHTTP() {
 	if settings.Authorization != nil || settings.BasicAuth != nil || settings.OAuth2 != nil {
 		l.add(place, "credentials not allowed: tokens must be set as accounts")
 	}
-	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
-	names := slices.AppendSeq(slices.Collect(maps.Keys(settings.ProxyConnectHeader)), maps.Keys(headers))
+}
+
+// checkHeaders checks what the library checks only when a request is sent.
+func (l *loader) checkHeaders(place string) {
+	headers := cmp.Or(l.API.HTTP.HTTPHeaders, &promconfig.Headers{}).Headers
+	names := slices.AppendSeq(slices.Collect(maps.Keys(l.API.HTTP.ProxyConnectHeader)), maps.Keys(headers))
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) { // the library checks them when a request is sent
+	for _, name := range slices.Compact(names) {
 		place := fmt.Sprintf("%s: header %q", place, name)
 		if !httpguts.ValidHeaderFieldName(name) {
 			l.add(place, "invalid name: must be letters, digits and characters like - and _")
 		}
 		for i, file := range headers[name].Files {
-			if _, err := readFile(file, maxSecret); err != nil {
-				l.add(fmt.Sprintf("%s: files[%d]", place, i), "%s", err)
+			if _, err := readFile(l.join(file), maxSecret); err != nil {
+				l.add(filePlace(fmt.Sprintf("%s: files[%d]", place, i), file, l.join(file)), "%s", err)
 			}
 		}
 	}

@@ -1,8 +1,8 @@
 // Package config defines the command-line flags, environment variables and YAML file that
 // configure the exporter, and validates them.
 //
-// Loading reports all errors at once. A message repeats a value only if it cannot reasonably be a
-// secret. It leaves out the path of a token file, because a token is easily pasted there.
+// Loading reports all errors at once. A message names files, and repeats a value only if it cannot
+// reasonably be a secret, such as a token that was pasted in place of a path.
 package config
 
 import (

@@ -37,7 +37,7 @@ systemd-run --quiet --unit=simulator "$test/simulator" --account=main:token-of-m
 options ""
 sed -i -e 's|base_url:$|base_url: http://127.0.0.1:10171/api/v1|' -e '/^# accounts:/,$s/^# //' "$config"
 refused systemctl restart "$unit"
-eventually logged "accounts[0].token_file: no such file or directory"
+eventually logged "accounts[0].token_file: /run/credentials/$unit/token_main: no such file or directory"
 for account in main lab; do
   echo "token-of-$account" | sh -c "umask 077; cat > /etc/server_rental_exporter/tokens/$account"
 done

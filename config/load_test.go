@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,18 +12,19 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/tools/txtar"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// commandLine and outcome match the comments at the end of a file in testdata/load.
+// commandLine and outcome match the comments at the end of a case in testdata/load.
 var (
 	commandLine = regexp.MustCompile(`(?m)^#\$(.*)$`)
 	outcome     = regexp.MustCompile(`(?m)^#=> .*\n`)
 )
 
-// loadCase loads a file with its command line.
+// loadCase loads a configuration file with its command line.
 func loadCase(t *testing.T, content string) (*Config, error) {
 	t.Helper()
 	words := "--config.file=rental.yml"
@@ -49,39 +49,44 @@ func loadCase(t *testing.T, content string) (*Config, error) {
 	return load(t, parseFlags(t, env, args...))
 }
 
-// TestGoldenLoad loads each file in testdata/load, which is named after its rule. The comments
-// at its end are the command line (after #$, without it --config.file=rental.yml) and the outcome
-// (after #=>, which -update rewrites): the faults of an invalid file, or the values in which a
-// valid one differs from valid-defaults.yml, before (-) and after.
+// TestGoldenLoad loads each case in testdata/load: a configuration file, named after its rule. The
+// comments at its end are the command line (after #$, without it --config.file=rental.yml) and the
+// outcome (after #=>, which -update rewrites): the faults of an invalid file, or the values in which a
+// valid one differs from the defaults, before (-) and after.
 func TestGoldenLoad(t *testing.T) {
 	dir, err := filepath.Abs("testdata/load")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*valid-*.yml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d files and %v", len(files), err)
-	}
 	enterConfigDir(t)
 	defaults := flatten(t, mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL)))
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yml"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			config, err := loadCase(t, string(content))
-			if invalid := strings.HasPrefix(filepath.Base(file), "invalid-"); invalid != (err != nil) {
-				t.Fatalf("got %v, which is not as the name says", err)
-			}
-			got := fmt.Sprint(err)
-			if err == nil {
-				lines := flatten(t, config)
-				got = cmp.Or(without(defaults, lines, "- ")+without(lines, defaults, ""), "defaults")
-			}
-			got = regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSuffix(got, "\n"), "#=> ") + "\n"
-			simtest.Golden(t, file, outcome.ReplaceAllString(string(content), "")+got)
-		})
+	for _, name := range []string{"flags", "settings", "yaml"} {
+		path := filepath.Join(dir, name+".txtar")
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, file := range archive.Files {
+			t.Run(name+"/"+file.Name, func(t *testing.T) {
+				config, err := loadCase(t, string(file.Data))
+				if invalid := strings.HasPrefix(file.Name, "invalid-"); invalid != (err != nil) {
+					t.Fatalf("got %v, which is not as the name says", err)
+				}
+				got := fmt.Sprint(err)
+				if err == nil {
+					lines := flatten(t, config)
+					got = cmp.Or(without(defaults, lines, "- ")+without(lines, defaults, ""), "defaults")
+				}
+				got = outcome.ReplaceAllString(string(file.Data), "") + regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSuffix(got, "\n"), "#=> ") + "\n"
+				if !*simtest.Update {
+					simtest.AssertEqual(t, "case (-update rewrites it)", got, string(file.Data))
+				}
+				archive.Files[i].Data = []byte(got)
+			})
+		}
+		if *simtest.Update {
+			simtest.WriteFile(t, path, string(txtar.Format(archive)))
+		}
 	}
 }
 

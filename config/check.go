@@ -31,6 +31,7 @@ const (
 	maxMaxAge   = 365 * 24 * time.Hour
 	minSoldOut  = 2 * time.Second
 	maxShards   = 1000 // far above what one provider's rate limits allow
+	maxWatches  = 100  // with 2,000 plans, they make 200,000 series
 
 	// Requests in a minute: the provider requires fewer than 60 public ones from one address, and
 	// at most 120 with one token.
@@ -194,6 +195,7 @@ var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
 
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
+	checkRange(l, "watches", len(l.Watches), 0, maxWatches)
 	for i, w := range l.Watches {
 		path := fmt.Sprintf("watches[%d]", i)
 		l.addName("watch", w.Name, l.at(path+".name"))

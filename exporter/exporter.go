@@ -64,7 +64,7 @@ func Main(ctx context.Context, env Environment) int {
 		cfg, err = o.configure(env.LookupEnv)
 	}
 	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
+		printFaults(env.Stderr, env.Args, err)
 		return 1
 	}
 	if o.Check {

@@ -2,9 +2,12 @@ package exporter
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +27,20 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 		level.Warn(withTime(w)).Log("msg", "log lines dropped", "lines", n)
 	}}
 	return level.NewFilter(withTime(lines), level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
+}
+
+// jsonFormat matches the arguments that ask for a log as JSON: flags that are at fault have no values.
+var jsonFormat = regexp.MustCompile(`(?m)^--log\.format[=\n]json$`)
+
+// printFaults prints each line of an error that keeps the program from starting, as text or as JSON.
+func printFaults(w io.Writer, args []string, err error) {
+	if !jsonFormat.MatchString(strings.Join(args, "\n")) {
+		fmt.Fprintln(w, err)
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		level.Error(newLogger(w, "error", "json")).Log("msg", "exporter stopped", "err", line)
+	}
 }
 
 // maxLogWait is the longest time for which a log that nobody reads holds up anything.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -76,8 +77,51 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	return all, nil
 }
 
-// maxConnections bounds the memory that the clients of one listen address take. Others wait.
-const maxConnections = 512
+// maxClients bounds the memory that the connections to one listen address take. Others wait.
+const maxClients = 512
+
+// maxIdle is how long a connection may have no request while no more connections may come.
+const maxIdle = 250 * time.Millisecond
+
+// clients are the connections to one listen address.
+type clients struct {
+	mu      sync.Mutex
+	idle    map[net.Conn]time.Time // since when each has no complete request; zero if it has one
+	closing bool                   // whether closeIdle will be called
+}
+
+// changed is told when the state of a connection changes.
+func (c *clients) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew, http.StateIdle:
+		c.idle[conn] = time.Now()
+	case http.StateActive:
+		c.idle[conn] = time.Time{}
+	case http.StateClosed:
+		delete(c.idle, conn)
+	}
+	if len(c.idle) >= maxClients && !c.closing {
+		c.closing = true
+		time.AfterFunc(maxIdle, c.closeIdle)
+	}
+}
+
+// closeIdle closes connections that are idle, again and again until more connections may come.
+func (c *clients) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing = len(c.idle) >= maxClients; !c.closing {
+		return
+	}
+	for conn, since := range c.idle {
+		if !since.IsZero() && time.Since(since) >= maxIdle {
+			go conn.Close() // with TLS, it takes up to 5 seconds
+		}
+	}
+	time.AfterFunc(maxIdle, c.closeIdle)
+}
 
 // serveAt serves h, and sends the error of each listener that fails. Each has a server of its own,
 // because exporter-toolkit changes the one that it serves with.
@@ -94,10 +138,11 @@ func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Se
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // clients cause its errors
-			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1},           // or a client could hold 250 responses in memory
+			ConnState:         (&clients{idle: map[net.Conn]time.Time{}}).changed,
+			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // or a client could hold 250 responses in memory
 		}
 		go func() {
-			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, logger)
+			failed <- toolkit.Serve(netutil.LimitListener(l, maxClients), servers[i], e.options.web, logger)
 		}()
 	}
 	return servers, failed

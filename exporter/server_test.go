@@ -1,11 +1,15 @@
 package exporter
 
 import (
+	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
@@ -37,6 +41,84 @@ func TestHealthcheck(t *testing.T) {
 			assertHealthy(t, finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.URL, "http://")))
 		})
 	}
+}
+
+// TestIdleClients has more idle connections than are allowed: new ones, ones with a part of a request, and
+// ones that made a request.
+func TestIdleClients(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	simtest.WriteCertificate(t, dir)
+	tls := simtest.WriteFile(t, filepath.Join(dir, "web.yml"), tlsServer)
+	for name, args := range map[string][]string{"http": {}, "https": {"--web.config.file=" + tls}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, append(args, "--demo")...)
+			address := strings.TrimPrefix(p.URL, "http://")
+			for i := range 2 * maxClients {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				request := []string{"", "GET /-/healthy HTTP/1.1\r\n", "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"}[i%3]
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			assertHealthy(t, finish(t, append(args, "--healthcheck", "--web.listen-address="+address)...))
+		})
+	}
+}
+
+// closingConn tells when it is closed.
+type closingConn struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c closingConn) Close() error {
+	close(c.closed)
+	return nil
+}
+
+// TestBusyClients has as many connections as are allowed, of which all have requests but one at most.
+func TestBusyClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clients{idle: map[net.Conn]time.Time{}}
+		change := func(state http.ConnState, number int) (conn closingConn) {
+			for range number {
+				conn = closingConn{closed: make(chan struct{})}
+				c.changed(conn, http.StateNew)
+				c.changed(conn, state)
+			}
+			return conn
+		}
+		assertClosed := func(what string, conn closingConn, after time.Duration, want bool) {
+			time.Sleep(after)
+			synctest.Wait()
+			got := false
+			select {
+			case <-conn.closed:
+				got = true
+			default:
+			}
+			simtest.AssertEqual(t, what, got, want)
+		}
+		busy := change(http.StateActive, maxClients-2)
+		idle := change(http.StateIdle, 1)
+		assertClosed("idle while one more may come", idle, time.Hour, false)
+		change(http.StateActive, 1)
+		assertClosed("idle, at once", idle, maxIdle-1, false)
+		assertClosed("idle", idle, 1, true)
+		c.changed(idle, http.StateClosed)
+		time.Sleep(maxIdle / 2)
+		idle = change(http.StateIdle, 1)
+		assertClosed("idle for a short time", idle, maxIdle-1, false)
+		assertClosed("idle", idle, maxIdle, true)
+		c.changed(idle, http.StateClosed)
+		assertClosed("busy", busy, time.Hour, false)
+	})
 }
 
 // TestLocalURL asserts that no name needs to be resolved where none is configured.

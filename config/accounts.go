@@ -26,9 +26,6 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 		l.addAccount(a, place+".name", filePlace(place+".token_file", set, a.TokenFile))
 	}
 	l.listed = len(l.Accounts)
-	for i, pattern := range l.AccountFiles {
-		l.patterns = append(l.patterns, filePattern{place: l.at(fmt.Sprintf("account_files[%d]", i)), glob: l.join(pattern)})
-	}
 	l.findAccounts(nil)
 }
 
@@ -41,18 +38,15 @@ func filePlace(place, set, path string) string {
 	return place + ": " + set
 }
 
-// filePattern is a pattern of account files with its place in the configuration.
-type filePattern struct{ place, glob string }
-
-// FindAccounts returns the configuration with the accounts whose files are there now; nothing else
+// FindAccounts returns a configuration with the accounts whose files are there now; nothing else
 // changes. It leaves out a new account with a fault, which is a line of the error. An account that
 // was there before stays as it is, as its file may be written right now; so do all if the search
 // fails.
-func (c *Config) FindAccounts() (*Config, error) {
-	l := &loader{file: file{Config: *c}, used: map[[2]string]string{}}
+func (f *Flags) FindAccounts(c *Config) (*Config, error) {
+	l := &loader{flags: f, file: file{Config: *c}, used: map[[2]string]string{}}
 	l.Accounts, l.Notes = nil, nil
 	for _, a := range c.Accounts[:c.listed] {
-		l.keep(a, "accounts")
+		l.keep(a, l.at("accounts"))
 	}
 	if !l.findAccounts(c.Accounts[c.listed:]) {
 		return c, errors.Join(l.errs...)
@@ -64,18 +58,19 @@ func (c *Config) FindAccounts() (*Config, error) {
 // accounts come first: they have their names already. It returns whether the search succeeded.
 func (l *loader) findAccounts(known []Account) bool {
 	places, files, succeeded := map[string]string{}, []string{}, true
-	for _, p := range l.patterns {
-		found, err := search(p.glob)
+	for i, pattern := range l.AccountFiles {
+		place := l.at(fmt.Sprintf("account_files[%d]", i))
+		found, err := search(l.join(pattern))
 		switch {
 		case err != nil:
-			l.add(p.place, "%s", err)
+			l.add(place, "%s", err)
 			succeeded = false
 		case len(found) == 0:
-			l.Notes = append(l.Notes, p.place+": no file matches")
+			l.Notes = append(l.Notes, place+": no file matches")
 		}
 		for _, f := range found {
 			if places[f] == "" {
-				places[f] = p.place + ": " + f
+				places[f] = place + ": " + f
 				files = append(files, f)
 			}
 		}

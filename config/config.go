@@ -22,15 +22,15 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API        API                  `yaml:"api"`
-	Accounts   []Account            `yaml:"accounts"`
-	Watches    []collector.Watch    `yaml:"watches"`
-	Collectors map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
-	Shard      Shard                `yaml:"-"`
-	Notes      []string             `yaml:"-"` // name what is valid and probably not intended, each with its place
+	API          API                  `yaml:"api"`
+	Accounts     []Account            `yaml:"accounts"`
+	AccountFiles []string             `yaml:"account_files"` // patterns of the files of more accounts
+	Watches      []collector.Watch    `yaml:"watches"`
+	Collectors   map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
+	Shard        Shard                `yaml:"-"`
+	Notes        []string             `yaml:"-"` // name what is valid and probably not intended, each with its place
 
-	listed   int // number of accounts that no pattern found: the first ones
-	patterns []filePattern
+	listed int // number of accounts that no pattern found: the first ones
 }
 
 // API describes the rental API and how to send requests to it.

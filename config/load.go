@@ -20,9 +20,8 @@ import (
 
 // file is the configuration file.
 type file struct {
-	Config       `yaml:",inline"`
-	AccountFiles []string                           `yaml:"account_files"`
-	Settings     map[collectorName]collectorSetting `yaml:"collectors"`
+	Config   `yaml:",inline"`
+	Settings map[collectorName]collectorSetting `yaml:"collectors"`
 }
 
 // collectorSetting holds the settings of one collector in the file.

@@ -62,7 +62,7 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	before := e.loaded.Load()
-	cfg, err := before.config.FindAccounts()
+	cfg, err := e.options.FindAccounts(before.config)
 	after := *before
 	after.config, after.accountFault = cfg, ""
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package simulator implements the rental API as an HTTP server: the lists and objects
-// that the exporter reads, with prefix, envelopes, errors, rate limits, headers and paging
-// as documented by the provider. It is strict: a query parameter that such a request does
-// not need is an error. It can simulate activity. Faults and a request log are in simtest.
+// Package simulator implements the rental API as an HTTP server: all endpoints, with prefix,
+// envelopes, errors, rate limits, headers and paging as documented by the provider. It is
+// strict: a query parameter that is not documented is an error. It can simulate activity.
+// Faults and a request log are in simtest.
 //
 // Its JSON is written from the provider's document and shares no code with the
 // client, so that the two cannot contain the same mistake. Comments state the

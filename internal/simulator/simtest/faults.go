@@ -21,7 +21,7 @@ const (
 	Respond   Kind = ""          // sends Fault.Status, Fault.Header and Fault.Body
 	Delay     Kind = "delay"     // waits for Fault.Delay, then responds as usual
 	Hang      Kind = "hang"      // sends nothing until the client or the server closes the connection
-	Drop      Kind = "drop"      // closes the connection without a response; a Go client repeats a GET on a reused connection
+	Drop      Kind = "drop"      // closes the connection without a response
 	Truncated Kind = "truncated" // sends half of the correct body, then closes the connection
 )
 

@@ -2,12 +2,15 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -57,24 +60,21 @@ func (f *Flags) FindAccounts(c *Config) (*Config, error) {
 // findAccounts adds an account for each file that the patterns find and no account has yet. Known
 // accounts come first: they have their names already. It returns whether the search succeeded.
 func (l *loader) findAccounts(known []Account) bool {
-	places, files, succeeded := map[string]string{}, []string{}, true
+	before, places := len(l.errs), map[string]string{} // places by file
 	for i, pattern := range l.AccountFiles {
 		place := l.at(fmt.Sprintf("account_files[%d]", i))
-		found, err := search(l.join(pattern))
-		switch {
-		case err != nil:
+		files, err := search(l.join(pattern))
+		if err != nil {
 			l.add(place, "%s", err)
-			succeeded = false
-		case len(found) == 0:
+		}
+		if len(files) == 0 {
 			l.Notes = append(l.Notes, place+": no file matches")
 		}
-		for _, f := range found {
-			if places[f] == "" {
-				places[f] = place + ": " + f
-				files = append(files, f)
-			}
+		for _, f := range files {
+			places[f] = cmp.Or(places[f], place+": "+f)
 		}
 	}
+	succeeded := len(l.errs) == before
 	for _, a := range l.Accounts {
 		delete(places, a.TokenFile)
 	}
@@ -84,10 +84,9 @@ func (l *loader) findAccounts(known []Account) bool {
 			delete(places, a.TokenFile)
 		}
 	}
-	for _, f := range files {
-		place, ok := places[f]
+	for _, f := range slices.Sorted(maps.Keys(places)) {
 		name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
-		if ok && !l.addAccount(Account{Name: name, TokenFile: f}, place, place) {
+		if !l.addAccount(Account{Name: name, TokenFile: f}, places[f], places[f]) {
 			l.Accounts = l.Accounts[:len(l.Accounts)-1]
 		}
 	}

@@ -108,18 +108,18 @@ func TestLookForAccounts(t *testing.T) {
 		{"new ones and a link to nothing", func() {
 			write("more/lab.token", "deep/one/x.token", "deep/..data/y", "deep/file")
 			link("nowhere", "more/link")
-		}, "main lab x", "msg=\"account added\" account=lab\nmsg=\"account added\" account=x"},
-		{"files of editors", func() { write("more/lab.token~", "more/#lab.token#", "more/.lab.token.swp", "deep/one/.x") }, "main lab x", ""},
+		}, "main x lab", "msg=\"account added\" account=x\nmsg=\"account added\" account=lab"},
+		{"files of editors", func() { write("more/lab.token~", "more/#lab.token#", "more/.lab.token.swp", "deep/one/.x") }, "main x lab", ""},
 		{"a directory that cannot be read, and one that is gone", func() {
 			link("loop", "deep/loop")
 			remove("more/lab.token")
-		}, "main lab x", "account_files[3]: open " + path("deep/loop") + ": too many levels"},
-		{"still", func() {}, "main lab x", ""},
+		}, "main x lab", "account_files[3]: open " + path("deep/loop") + ": too many levels"},
+		{"still", func() {}, "main x lab", ""},
 		{"readable again", func() { remove("deep/loop") }, "main x", "msg=\"account removed\" account=lab"},
 		{"faulty ones", func() {
-			write("more/main", "more/lab.token", "more/x.bak") // the last one sorts before deep/one/x.token
+			write("more/main", "more/lab.token", "deep/one/x.bak") // the last one sorts before x.token
 			simtest.WriteFile(t, path("more/empty"), "")
-		}, "main x lab", path("more/x.bak") + `: duplicate name \"x\": must be unique, already used by ` + path("rental.yml") + ": account_files[3]: " + path("deep/one/x.token") +
+		}, "main x lab", path("deep/one/x.bak") + `: duplicate name \"x\": must be unique, already used by ` + path("rental.yml") + ": account_files[3]: " + path("deep/one/x.token") +
 			"\n" + path("more/main") + ": duplicate name\n" + path("more/empty") + ": missing or empty\naccount=lab"},
 		{"still faulty", func() {}, "main x lab", ""},
 		{"a known one becomes empty", func() { simtest.WriteFile(t, path("more/lab.token"), "") }, "main x lab", ""},

@@ -69,6 +69,14 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	}
 }
 
+// warnOfSunset logs what the provider says about the end of the API, once for each text.
+func (r *Runner) warnOfSunset(text string) {
+	if text != "" && len(r.sunsets) < maxKept && !slices.Contains(r.sunsets, text) {
+		r.sunsets = append(r.sunsets, text)
+		level.Warn(&r.log).Log("msg", "API announces its end", "headers", text)
+	}
+}
+
 // Event is a change that the exporter saw.
 type Event struct {
 	collector.Event

@@ -81,6 +81,8 @@ func (j *job) attempt(ctx context.Context) {
 			snap.MadeAtLatest = time.Time{} // the interval decides, not when another cache expires
 		}
 		j.install(snap, wallClock())
+		r.warnOfSunset(snap.Sunset)
+		h.Sunset = snap.Sunset
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {

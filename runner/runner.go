@@ -70,6 +70,7 @@ type Runner struct {
 	accounts  []*account          // the public one first, then by name
 	watches   []collector.Watched // sorted as in the configuration
 	unmatched int                 // number of watches beyond collector.MaxMatches
+	sunsets   []string            // what was logged of the end of the API
 	events    []Event             // the last ones, newest first; immutable
 	log       pendingLog          // its lines are written when mu is unlocked
 }

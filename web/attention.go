@@ -112,6 +112,9 @@ func (n *notices) addCollector(c *collectorRow) {
 	if c.Err != nil {
 		n.add(c.Class, subject, "Failing: "+errorText(c.Err)+".")
 	}
+	if c.Sunset != "" {
+		n.add("warn", subject, "The provider announces the end of this API: "+text(c.Sunset)+".")
+	}
 	if c.Invalid.Items > 0 {
 		n.add("warn", subject, "Invalid items in the last response: "+strconv.Itoa(c.Invalid.Items)+" ("+join(c.Causes)+").")
 	}

@@ -162,6 +162,11 @@ func TestNotices(t *testing.T) {
 		{name: "renewals of the next 14 days", given: given{series: []series{seriesOf("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
 			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 14d).", []string{"Account main"}},
 		}},
+		{name: "the end of the API", given: given{
+			health: []health{{Collector: "plans", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}, {Collector: "status", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}},
+		}, want: []notice{
+			{"warn", "The provider announces the end of this API: ends 2026-12-31.", []string{"Collector plans", "Collector status"}},
+		}},
 		{name: "collectors", given: given{
 			health: []health{
 				state("plans", time.Minute, errDown), state("status", time.Minute, failed("connection refused")), state("account", 0, errDown),

@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,6 +165,7 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
 		r.Age = new(time.Duration(*seconds) * time.Second)
 	}
+	r.Sunset = sunset(resp.Header)
 	var until time.Time
 	if delay := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
 		until = r.Received.Add(delay)
@@ -176,6 +179,29 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]
 		return nil, connectionError(ctx, err)
 	}
 	return decodedContent(body, resp.Header.Get("Content-Encoding"))
+}
+
+// sunset returns what the headers Deprecation (RFC 9745: seconds after @) and Sunset (RFC 8594) say. It
+// repeats nothing that is no time.
+func sunset(h http.Header) string {
+	var parts []string
+	for name, text := range map[string]string{"Deprecation": "deprecated", "Sunset": "ends"} {
+		value := strings.TrimSpace(h.Get(name))
+		at, err := http.ParseTime(value)
+		if seconds, isNumber := strings.CutPrefix(value, "@"); isNumber {
+			var n int64
+			n, err = strconv.ParseInt(seconds, 10, 40)
+			at = time.Unix(n, 0)
+		}
+		switch {
+		case err == nil:
+			parts = append(parts, text+" "+at.UTC().Format(time.DateOnly))
+		case value != "":
+			parts = append(parts, text)
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 // statusError returns the error of a status other than 200. It has nothing of the body, which might

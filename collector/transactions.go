@@ -69,8 +69,9 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 	s, seen := newSnapshot(first.Response), map[entryID]bool{}
 	data := &TransactionData{firstDay(first.Received), map[string][2]sum{"topup": {}, "bonus": {}}} // documented, so always exported
 	s.Data.Transactions = data
-	for n, page := 1, first; ; n++ {
+	for n, page, read := 1, first, 0; ; n++ {
 		reachesBack := false
+		read += page.Count
 		for _, t := range page.Items {
 			if seen[t.ID] {
 				return s, fmt.Errorf("data: a transaction of an earlier page again: %w", rentalapi.ErrIncomplete)
@@ -80,7 +81,7 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 		}
 		s.Invalid.Merge(page.Invalid)
 		switch {
-		case reachesBack || count(n) >= page.Meta.Pages:
+		case reachesBack || count(read) >= page.Meta.Total:
 			return s, nil
 		case n == maxPages:
 			return s, fmt.Errorf("data: more than %d pages since the start of last month: %w", maxPages, rentalapi.ErrTooLarge)

@@ -1,10 +1,14 @@
 package exporter
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,8 +84,13 @@ func BenchmarkScale(b *testing.B) {
 	}
 }
 
+// scale has a provider with TLS, as each request has a handshake.
 func scale(b *testing.B, accounts, servers int) {
 	a, tokens := simtest.Start(b, simulator.Options{}), map[string]string{}
+	server := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: a.URL.Host}))
+	defer server.Close()
+	ca := simtest.WriteFile(b, filepath.Join(b.TempDir(), "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	a.URL.Scheme, a.URL.Host, a.Settings = "https", server.Listener.Addr().String(), "http: {tls_config: {ca_file: "+ca+"}}"
 	a.Change(func(w *simulator.World) {
 		for i := range accounts {
 			name := fmt.Sprintf("account-%d", i)

@@ -72,8 +72,8 @@ type List struct {
 
 // PageMeta is the meta object of a list with pages.
 type PageMeta struct {
-	Total, Pages Count  // entries in all; pages in all
-	Page, Limit  *Count `api:"optional"` // which page this is, from 1; its size
+	Total        Count
+	Pages, Limit *Count `api:"optional"` // pages in all; the size of a page
 }
 
 // envelope holds the parts of a response; those that it lacks are empty.
@@ -145,8 +145,8 @@ func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], e
 	return p, p.readMeta(meta)
 }
 
-// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A
-// response with fewer items than its meta object demands fails with ErrIncomplete.
+// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A page with fewer
+// items than its place in the total demands fails with ErrIncomplete.
 func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
@@ -156,34 +156,21 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 		return p, err
 	}
 	for _, e := range p.metaErrors {
-		if e.Field == "" || e.Field == "total" || e.Field == "pages" { // others are only compared
+		if e.Field == "" || e.Field == "total" { // others are only compared
 			return p, fmt.Errorf("meta: %w", e)
 		}
 	}
-	return p, p.Meta.check(Count(page), Count(p.Count))
-}
-
-// check fails if the page is another one than was asked for, has fewer items than its place in the
-// list demands, or if items or pages are more than the total allows.
-func (m PageMeta) check(page, items Count) error {
-	if m.Page != nil && *m.Page != page {
-		return fmt.Errorf("meta.page: %v, but page %v was asked for", *m.Page, page)
+	limit := Count(MaxPageItems)
+	switch m := p.Meta; {
+	case m.Limit != nil && *m.Limit >= 1:
+		limit = min(limit, *m.Limit)
+	case m.Pages != nil && *m.Pages >= 1:
+		limit = Count(math.Ceil(float64(m.Total / *m.Pages)))
 	}
-	limit := Count(math.Ceil(float64(m.Total / m.Pages))) // the smallest that is consistent with total and pages
-	if m.Limit != nil && *m.Limit >= 1 && *m.Limit <= MaxPageItems {
-		limit = *m.Limit
+	if demanded := min(limit, p.Meta.Total-Count(page-1)*limit); Count(p.Count) < demanded {
+		return p, fmt.Errorf("data: %d items, but meta demands %v: %w", p.Count, demanded, ErrIncomplete)
 	}
-	size := limit
-	if page < m.Pages {
-		size = max(limit, items)
-	}
-	if items > m.Total || m.Pages > 1 && (m.Pages-1)*size >= m.Total {
-		return fmt.Errorf("meta: %v pages with %v items on this one, but the total is %v: %w", m.Pages, items, m.Total, ErrIncomplete)
-	}
-	if demanded := min(limit, m.Total-(page-1)*limit); page <= m.Pages && items < demanded {
-		return fmt.Errorf("data: %v items, but meta demands %v: %w", items, demanded, ErrIncomplete)
-	}
-	return nil
+	return p, nil
 }
 
 // readMeta reads the meta object, after the items.

@@ -23,65 +23,24 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// buffered is a connection in memory whose writes do not wait for the reader.
-type buffered struct {
-	net.Conn
-	out chan []byte
-}
-
-// Write implements net.Conn.
-func (b buffered) Write(p []byte) (int, error) {
-	b.out <- bytes.Clone(p)
-	return len(p), nil
-}
-
-func (b buffered) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case p := <-b.out:
-			_, _ = b.Conn.Write(p) // fails if the client closed the connection
-		}
-	}
-}
-
 // bubble returns a client of a server in memory. A dial calls dialing.
-func bubble(t *testing.T, scheme string, cfg promconfig.HTTPClientConfig, limits Limits, serve func(net.Conn), dialing ...func()) *Client {
+func bubble(t *testing.T, limits Limits, serve func(net.Conn), dialing ...func()) *Client {
 	t.Helper()
-	conns := make(chan net.Conn)
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(stop)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case conn := <-conns:
-				go func() {
-					defer conn.Close()
-					b := buffered{conn, make(chan []byte, 100)}
-					ended, end := context.WithCancel(ctx)
-					defer end()
-					go b.run(ended)
-					go func() { <-ended.Done(); conn.Close() }()
-					serve(b)
-				}()
-			}
-		}
-	}()
-	transport, err := NewTransport(cfg, func(context.Context, string, string) (net.Conn, error) {
+	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, func(context.Context, string, string) (net.Conn, error) {
 		for _, f := range dialing {
 			f()
 		}
 		client, server := net.Pipe()
-		conns <- server
+		go func() {
+			defer server.Close()
+			serve(server)
+		}()
 		return client, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := &url.URL{Scheme: scheme, Host: "rental.example", Path: "/api/v1"}
+	base := &url.URL{Scheme: "http", Host: "rental.example", Path: "/api/v1"}
 	return New("test/1", Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}, nil).Client("", nil)
 }
 
@@ -131,7 +90,7 @@ func TestConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var conns, requests atomic.Int64
-				client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 30}, func(conn net.Conn) {
+				client := bubble(t, Limits{Public: 30}, func(conn net.Conn) {
 					conns.Add(1)
 					respondTo(conn, func(int) string {
 						requests.Add(1)
@@ -186,7 +145,7 @@ func TestHostileResponses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var conns atomic.Int64
-				client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 30}, func(conn net.Conn) {
+				client := bubble(t, Limits{Public: 30}, func(conn net.Conn) {
 					first := conns.Add(1) == 1
 					respondTo(conn, func(int) string {
 						if first {
@@ -243,7 +202,7 @@ func TestSlowConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, mu := time.Now(), sync.Mutex{}
 		var sent []time.Time
-		client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 60}, func(conn net.Conn) {
+		client := bubble(t, Limits{Public: 60}, func(conn net.Conn) {
 			respondTo(conn, func(int) string {
 				mu.Lock()
 				defer mu.Unlock()
@@ -264,7 +223,7 @@ func TestSlowConnections(t *testing.T) {
 func TestConnectionBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int64
-		client := bubble(t, "http", promconfig.DefaultHTTPClientConfig, Limits{Public: 10_000}, func(conn net.Conn) {
+		client := bubble(t, Limits{Public: 10_000}, func(conn net.Conn) {
 			open.Add(1)
 			defer open.Add(-1)
 			respondTo(conn, func(int) string { return "" })

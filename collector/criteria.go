@@ -76,9 +76,9 @@ type criterion struct {
 	unknown bool   // whether the value of the location is not known
 }
 
-// criteria returns the outcomes of all criteria for a candidate.
-func (w Watch) criteria(c candidate) []criterion {
-	return []criterion{
+// criteria returns the outcomes of all criteria for a candidate: an array, which takes no memory.
+func (w Watch) criteria(c candidate) [18]criterion {
+	return [18]criterion{
 		{equalsOne(c.ID, w.Plans), "id", false},
 		{equalsOne(c.Family, w.Families), "family", false},
 		{equalsOne(string(c.id), w.Locations), "availability.locations", false},

@@ -93,8 +93,14 @@ type Snapshot struct {
 	MadeAtLatest time.Time             // latest possible value of MadeAt, as ages are truncated to seconds; zero if its age is unknown
 
 	stamp   *timestamp // provider's time at which it was made; nil if it has none
-	items   []item
-	partial bool // whether items are missing that the provider listed
+	items   []item     // for Changes
+	partial bool       // whether items are missing that the provider listed
+}
+
+// WithoutItems returns the snapshot for those who compare no items.
+func (s Snapshot) WithoutItems() Snapshot {
+	s.items = nil
+	return s
 }
 
 // maxPlausibleAge bounds ages: a longer one means that a clock of the provider is wrong.

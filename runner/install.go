@@ -20,27 +20,28 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	if snap.Data.Account != nil {
 		r.checkIdentity(j, snap)
 	}
-	isPublic := j.account.name == ""
-	if isPublic {
+	isWatched := j.account.name == "" && snap.Data != (collector.Data{})
+	if isWatched {
 		r.stepWatches() // what was known until some data expired is no change
 	}
 	if !wasShown {
 		j.changes = j.changes.Forget()
 	}
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
-	j.snapshot = snap
+	j.snapshot = snap.WithoutItems()
 	h.Taken, h.MadeAt, h.Invalid = now, snap.MadeAt, snap.Invalid
 	h.SoldOut = j.changes.SoldOut
 	j.group.Changed()
 	var events []collector.Event
 	switch {
-	case isPublic:
+	case isWatched:
 		events = r.stepWatches() // the first ones, so that many changes do not hide a hit
 		r.watching.Changed()
 	case snap.Data != (collector.Data{}):
 		r.derived.Changed()
 	}
 	r.report(append(events, j.changes.Events...), j.account.name, now)
+	j.changes.Events = nil
 }
 
 // checkIdentity warns if the provider's account in a snapshot is another one than before, and drops

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	promconfig "github.com/prometheus/common/config"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
@@ -175,7 +176,10 @@ func (h *harness) reload(change func(c *configuration)) {
 func (h *harness) apiSettings() rentalapi.Settings {
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
-	transport := &http.Transport{DialContext: h.Dial}
+	transport, err := rentalapi.NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
 }
 

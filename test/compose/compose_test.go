@@ -113,6 +113,13 @@ func assertExists(t *testing.T, where, path string) {
 	}
 }
 
+// TestLineEndings checks out the files as Git for Windows does by default: a script whose first line
+// ends with a carriage return does not start in a container.
+func TestLineEndings(t *testing.T) {
+	const checkout = `git -c core.autocrlf=true checkout-index --all --prefix="$0/" && grep --recursive --files-with-matches --binary-files=without-match $'\r' "$0" || true`
+	simtest.AssertEqual(t, "files with carriage returns", repo.Run(t, repo.Path(t, "."), "bash", "-c", checkout, t.TempDir()), "")
+}
+
 // TestImages checks that both files run the same versions, and that the real variant names the
 // image that this version is released as.
 func TestImages(t *testing.T) {

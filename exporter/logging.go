@@ -8,11 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
 	slgk "github.com/tjhop/slog-gokit"
 )
 
@@ -100,4 +102,39 @@ func newSlogger(logger log.Logger) *slog.Logger {
 		}
 		return logger.Log(line...)
 	}), slog.LevelDebug))
+}
+
+// serverWriter receives the lines of http.Server, which clients cause. One about TLS may also come
+// from a certificate, a key or a web configuration file that changed since the start: that is an
+// error, logged once an hour.
+type serverWriter struct {
+	logger    log.Logger
+	webConfig string // path; empty without TLS
+
+	mu    sync.Mutex
+	cause string    // the last one that was logged
+	at    time.Time // when
+}
+
+// Write implements io.Writer.
+func (w *serverWriter) Write(line []byte) (int, error) {
+	level.Debug(w.logger).Log("msg", string(bytes.TrimSpace(line)))
+	if !bytes.Contains(line, []byte("TLS handshake error")) {
+		return len(line), nil
+	}
+	if err := toolkit.Validate(w.webConfig); err != nil && w.isNew(err.Error()) {
+		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", err)
+	}
+	return len(line), nil
+}
+
+// isNew returns whether a cause was not logged within the last hour.
+func (w *serverWriter) isNew(cause string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if cause == w.cause && time.Since(w.at) < time.Hour {
+		return false
+	}
+	w.cause, w.at = cause, time.Now()
+	return true
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/url"
@@ -129,6 +129,7 @@ func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Se
 	servers := make([]*http.Server, len(listeners))
 	failed := make(chan error, len(listeners))
 	logger := newSlogger(e.logger)
+	errorLog := stdlog.New(&serverWriter{logger: e.logger, webConfig: *e.options.web.WebConfigFile}, "", 0)
 	for i, l := range listeners {
 		servers[i] = &http.Server{
 			Handler:           h,
@@ -137,7 +138,7 @@ func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Se
 			WriteTimeout:      time.Minute,
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
-			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // clients cause its errors
+			ErrorLog:          errorLog,
 			ConnState:         (&clients{idle: map[net.Conn]time.Time{}}).changed,
 			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // or a client could hold 250 responses in memory
 		}

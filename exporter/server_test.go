@@ -1,6 +1,10 @@
 package exporter
 
 import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -119,6 +123,42 @@ func TestBusyClients(t *testing.T) {
 		c.changed(idle, http.StateClosed)
 		assertClosed("busy", busy, time.Hour, false)
 	})
+}
+
+// TestRenewedCertificate has a key that no longer fits the certificate, as after a renewal of which
+// the exporter sees one file only. The log says so, once.
+func TestRenewedCertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	simtest.WriteCertificate(t, dir)
+	p := start(t, "--demo", "--web.config.file="+simtest.WriteFile(t, filepath.Join(dir, "web.yml"), "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n"))
+	handshake := func() error {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(p.URL, "http://"), &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	if err := handshake(); err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.WriteFile(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	for range 3 {
+		if handshake() == nil {
+			t.Error("served with a key that does not fit")
+		}
+	}
+	const line = `level=error msg="cannot serve TLS" err="failed to load X509KeyPair: tls: private key type does not match public key type"`
+	p.terminate()
+	simtest.AssertEqual(t, "lines", strings.Count(p.log.String(), line), 1)
 }
 
 // TestLocalURL asserts that no name needs to be resolved where none is configured.

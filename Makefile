@@ -22,7 +22,7 @@ IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-short test-deploy race tools e2e lint scripts format bench update golden generated recipe-check pictures browser-test image image-test \
-  release-tools licenses release-notes release-check release packages packages-test package-parts helm-package project-home clean
+  release-tools licenses release-notes release-check release package packages packages-test package-parts helm-package project-home clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ tools: ## build current versions of Prometheus and other programs for the tests 
 e2e: tools ## test with real programs, installed ones (Debian: prometheus prometheus-alertmanager) and current ones
 	test/e2e/run.sh
 
-lint: ## run all linters
+lint: ## run all linters (minutes the first time)
 	go mod tidy -diff
 	go vet ./...
 	$(LINT) golangci-lint run ./...
@@ -129,11 +129,17 @@ release: release-tools ## publish the tag of this commit, as .github/workflows/r
 	PATH=$(RELEASE):$$PATH goreleaser release --clean --release-notes=dist/notes.md
 	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://$(REGISTRY)/charts
 
+packages: ARCH = amd64, arm64
+packages: ## make deb and rpm packages of all processors in dist/release
+package: ARCH = $(shell go env GOARCH)
+package: ## make the packages of this machine's processor in dist/release (builds goreleaser: minutes the first time)
+
 # goreleaser wants a remote, which a copy may lack.
-packages: release-tools ## make deb and rpm packages in dist/release
+package packages: release-tools package-parts
+	sed 's/^    goos: .*/    goos: [linux]/; s/^    goarch: .*/    goarch: [$(ARCH)]/' .goreleaser.yaml >dist/goreleaser.yaml
 	PATH=$(RELEASE):$$PATH GORELEASER_CURRENT_TAG=v$(VERSION) \
 	  GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) \
-	  goreleaser release --clean --skip=docker,publish,sbom,sign,archive,validate
+	  goreleaser release --config=dist/goreleaser.yaml --clean --skip=before,docker,publish,sbom,sign,archive,validate
 
 packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
 	PATH=$(RELEASE):$$PATH packaging/test.sh

@@ -66,16 +66,14 @@ done
 step "the next version, which has another configuration file"
 next=$test/next
 git clone --quiet . $next
-mkdir $next/dist
-cp -r dist/parts $next/dist
-cp THIRD_PARTY_LICENSES .goreleaser.yaml $next
+cp Makefile .goreleaser.yaml $next
 sed '1s/.*/# Configuration of the next version./' packaging/config.yml >$next/packaging/config.yml
-(cd $next && GORELEASER_CURRENT_TAG=v9999.0.0 goreleaser release --skip=before,docker,publish,sbom,sign,archive,validate) >$test/log 2>&1 || { cat $test/log && exit 1; }
+make -C $next package VERSION=9999.0.0 RELEASE="$PWD/dist/bin" >$test/log 2>&1 || { cat $test/log && exit 1; }
 CGO_ENABLED=0 go build -buildvcs=false -o $test/simulator ./cmd/simulator
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
-for script in deb.sh rpm.sh; do
+for script in source.sh deb.sh rpm.sh; do
   step "$script"
   "${as_root[@]}" packaging/test/boot.sh "$script"
 done

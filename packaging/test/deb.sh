@@ -9,9 +9,8 @@ architecture=$(dpkg --print-architecture)
 traces() { find / -xdev -name '*server[-_]rental*' -not -path '/var/cache/*' | sort; }
 before=$(traces)
 
-# check is the documented command that checks the configuration with the tokens as they are now.
-documentation=/run/repository/deploy/systemd/README.md
-check() { sh -ec "$(sed -n '/^   sudo unshare /,/^   ```/p' "$documentation" | sed 's/^   sudo //; /```/d')"; }
+# check [PROGRAM] is the documented command that checks the configuration with the tokens as they are now.
+check() { sh -ec "$(documented "sudo unshare" | sed "s|^ *server_rental_exporter|${1:-&}|")"; }
 
 step "install: nothing starts"
 apt-get --yes install "$packages"/server-rental-exporter_*_"$architecture".deb
@@ -119,6 +118,8 @@ systemctl start "$unit"
 step "upgrade: a changed configuration stays"
 cp "$config" /tmp/changed
 process=$(systemctl show --property=MainPID --value "$unit")
+dpkg-deb -x "$test"/next/dist/release/*_"$architecture".deb /tmp/new
+check /tmp/new/usr/bin/server_rental_exporter
 dpkg --force-confold --install "$test"/next/dist/release/*_"$architecture".deb
 diff /tmp/changed "$config"
 grep --quiet 'of the next version' "$config.dpkg-dist"

@@ -72,3 +72,10 @@ serves_demo() {
   scraped 'server_rental_exporter_build_info{'
   scraped 'process_start_time_seconds ' # needs more of /proc than ProcSubset=pid leaves
 }
+
+# documented FIRST prints the block of commands of the service's document whose first line begins so,
+# for root.
+documented() {
+  awk -v first="$1" '/^ *```/ {on = 0} on || index($0, "   " first) == 1 || index($0, first) == 1 {on = 1; print}' /run/repository/deploy/systemd/README.md |
+    sed 's/^   \([^ ]\)/\1/; s/sudo //'
+}

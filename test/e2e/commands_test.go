@@ -124,6 +124,7 @@ func (d documented) serve(line string) {
 	d.t.Helper()
 	line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 	address := simtest.FreeAddress(d.t)
+	line = strings.Replace(line, " --web.listen-address=localhost:10170", "", 1)
 	cmd := d.command("exec " + line + " --web.listen-address=" + address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
 	p := simtest.StartServing(d.t, cmd, address, "/-/ready")

@@ -5,6 +5,7 @@ package compose_test
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -118,6 +119,49 @@ func assertExists(t *testing.T, where, path string) {
 func TestLineEndings(t *testing.T) {
 	const checkout = `git -c core.autocrlf=true checkout-index --all --prefix="$0/" && grep --recursive --files-with-matches --binary-files=without-match $'\r' "$0" || true`
 	simtest.AssertEqual(t, "files with carriage returns", repo.Run(t, repo.Path(t, "."), "bash", "-c", checkout, t.TempDir()), "")
+}
+
+// TestUmask follows README.md in a checkout that only its owner can read: others, such as the users of
+// the containers, can then read what is mounted, but not the secrets.
+func TestUmask(t *testing.T) {
+	dir := t.TempDir()
+	repo.Run(t, repo.Path(t, "."), "bash", "-c", `umask 077 && git checkout-index --all --prefix="$0/"`, dir)
+	for _, block := range repo.Documents(t)["deploy/compose/README.md"].Blocks {
+		if strings.Contains(block.Text, "\nchmod ") {
+			withoutDocker := regexp.MustCompile(`(?m)^docker .*`).ReplaceAllString(block.Text, "")
+			repo.Run(t, dir, "bash", "-c", "umask 077; echo a-token | ("+withoutDocker+")")
+		}
+	}
+	t.Chdir(filepath.Join(dir, "deploy/compose"))
+	var closed []string
+	for _, file := range []string{demo, production} {
+		var c compose
+		repo.ReadYAML(t, filepath.Join(dir, "deploy/compose", file), &c)
+		for _, s := range c.Services {
+			for _, v := range s.Volumes {
+				from, _, _ := strings.Cut(v, ":")
+				if _, named := c.Volumes[from]; named {
+					continue
+				}
+				if err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+					if err != nil {
+						return err
+					}
+					info, err := d.Info()
+					if err == nil && (info.Mode()&0o004 == 0 || d.IsDir() && info.Mode()&0o001 == 0) {
+						closed = append(closed, path)
+					}
+					return err
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	simtest.AssertEqual(t, "files that only the owner can read", closed, []string{"production/tokens/main"})
+	if info, err := os.Stat("load-history.sh"); err != nil || info.Mode().Perm() != 0o755 { // the image has its mode
+		t.Errorf("load-history.sh: got mode %v, %v", info.Mode(), err)
+	}
 }
 
 // TestImages checks that both files run the same versions, and that the real variant names the

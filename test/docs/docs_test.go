@@ -54,6 +54,9 @@ func TestCommands(t *testing.T) {
 				continue
 			}
 			first, _, _ := strings.Cut(block.Text, "\n")
+			if strings.Contains(block.Text, "sudo cp ") {
+				t.Errorf("%s: commands %q: cp keeps the mode of a strict umask, which services cannot read: use install -m", path, first)
+			}
 			if reason, ok := strings.CutPrefix(block.Comment, "not tested: "); ok && reason != "" {
 				continue
 			}

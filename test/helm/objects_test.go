@@ -28,7 +28,7 @@ import (
 // objects whatever the values are.
 func TestObjects(t *testing.T) {
 	longest := "--set=fullnameOverride=,nameOverride=the" + strings.Repeat("long-", 12)
-	replaced := `--set=commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other`
+	replaced := `--set=commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other,service.labels.server-rental-exporter/service=other`
 	const (
 		public     = "ConfigMap:1 Deployment:1 Service:1 ServiceAccount:1"
 		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
@@ -146,8 +146,10 @@ func checkSelectors(t *testing.T, all objects) {
 		case *monitoringv1.ServiceMonitor:
 			var targets []string
 			for _, s := range objectsOf[*corev1.Service](all) {
-				assertSelects(t, "ServiceMonitor", o.Spec.Selector.MatchLabels, s.Labels)
-				found := o.Namespace == s.Namespace || slices.Contains(o.Spec.NamespaceSelector.MatchNames, s.Namespace)
+				set := labels.Set(maps.Clone(s.Labels))
+				set["app.kubernetes.io/instance"] = "monitoring_rental" // as Argo CD labels it
+				found := labels.SelectorFromSet(o.Spec.Selector.MatchLabels).Matches(set) &&
+					(o.Namespace == s.Namespace || slices.Contains(o.Spec.NamespaceSelector.MatchNames, s.Namespace))
 				for _, port := range s.Spec.Ports {
 					if found && port.Name == o.Spec.Endpoints[0].Port {
 						targets = append(targets, port.TargetPort.String())
@@ -195,6 +197,12 @@ func checkPod(t *testing.T, all objects) {
 		}
 	}
 	simtest.AssertEqual(t, "mounted volumes", mounted, volumes)
+}
+
+// TestImagePullSecrets has Secrets of the chart and of one around it, in both forms that charts know.
+func TestImagePullSecrets(t *testing.T) {
+	template, _ := pod(t, renderWith(t, "global: {imagePullSecrets: [first, {name: second}]}\nimagePullSecrets: [{name: third}]\n"))
+	simtest.AssertEqual(t, "Secrets", template.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "first"}, {Name: "second"}, {Name: "third"}})
 }
 
 // TestScrapeConfig checks where Prometheus asks for the servers: each shard has some.

@@ -28,6 +28,11 @@ app.kubernetes.io/name: {{ include "server-rental-exporter.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{- /* The label by which a ServiceMonitor finds the Service. Tools such as Argo CD replace those above. */ -}}
+{{- define "server-rental-exporter.serviceLabel" -}}
+server-rental-exporter/service: {{ include "server-rental-exporter.fullname" . }}
+{{- end }}
+
 {{- /* True if a StatefulSet runs shards. */ -}}
 {{- define "server-rental-exporter.sharded" -}}
 {{- if gt (int .Values.shards) 1 }}true{{ end }}
@@ -64,6 +69,13 @@ metadata:
 {{- with .Values.image }}
 {{- with coalesce (default dict $.Values.global).imageRegistry .registry }}{{ . }}/{{ end }}
 {{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default (printf "v%s" $.Chart.AppVersion) .tag }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* The Secrets of the registry, as a YAML list. A chart around this one may give names only. */ -}}
+{{- define "server-rental-exporter.imagePullSecrets" -}}
+{{- range concat (default list (default dict .Values.global).imagePullSecrets) .Values.imagePullSecrets }}
+- {{ kindIs "string" . | ternary (dict "name" .) . | toJson }}
 {{- end }}
 {{- end }}
 

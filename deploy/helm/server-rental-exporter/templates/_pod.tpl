@@ -14,8 +14,12 @@ spec:
   automountServiceAccountToken: false
   # No environment variables for the Services of the namespace.
   enableServiceLinks: false
-  {{- with include "server-rental-exporter.fields" (pick .Values "affinity" "dnsConfig" "dnsPolicy" "hostAliases" "imagePullSecrets" "nodeSelector" "priorityClassName" "runtimeClassName" "tolerations") }}
+  {{- with include "server-rental-exporter.fields" (pick .Values "affinity" "dnsConfig" "dnsPolicy" "hostAliases" "nodeSelector" "priorityClassName" "runtimeClassName" "tolerations") }}
   {{- . | nindent 2 }}
+  {{- end }}
+  {{- with include "server-rental-exporter.imagePullSecrets" . }}
+  imagePullSecrets:
+    {{- . | nindent 4 }}
   {{- end }}
   securityContext:
     {{- toYaml .Values.podSecurityContext | nindent 4 }}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,16 +80,22 @@ func TestCommands(t *testing.T) {
 // exporter has.
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
+	check := func(path, query string) {
+		queries++
+		if _, err := known.Check(query); err != nil {
+			t.Errorf("%s: %s: %v", path, query, err)
+		}
+	}
 	for path, doc := range repo.Documents(t) {
 		for _, block := range doc.Blocks {
-			if block.Language != "promql" {
-				continue
-			}
-			queries++
-			if _, err := known.Check(block.Text); err != nil {
-				t.Errorf("%s: %s: %v", path, block.Text, err)
+			if block.Language == "promql" {
+				check(path, block.Text)
 			}
 		}
+	}
+	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
+	for _, code := range regexp.MustCompile("`((sort\\()?server_rental_[^`]*)`").FindAllStringSubmatch(runbook, -1) {
+		check("runbook", code[1])
 	}
 	if queries < 10 {
 		t.Errorf("only %d queries found", queries)

@@ -17,7 +17,7 @@ var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
 		"Requests made to the rental API, by path and status code; code is error if no response came.", "path", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
-		"Time from sending a request until its response was read.", "path")
+		"Time in seconds from sending a request until its response was read.", "path")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
 		"Fetches without usable data, by reason. A fetch is one request, or one for each page, or none if the token file cannot be read.", "path", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",

@@ -147,6 +147,6 @@ func TestShape(t *testing.T) {
 		got, want := map[string]string{}, map[string]string{}
 		addShape(got, "", simtest.Decode(t, []byte(get(a, endpoint).Body)))
 		addShape(want, "", document)
-		simtest.AssertEqual(t, endpoint, got, want)
+		simtest.AssertEqual(t, endpoint+" of internal/simulator/resources.go, beside "+path, got, want)
 	}
 }

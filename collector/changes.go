@@ -114,7 +114,7 @@ func (t tally) since(now time.Time) time.Duration { return now.Sub(time.Unix(int
 // their texts have at most maxKept bytes.
 const (
 	rememberFor = time.Hour
-	maxAbsent   = 10_000
+	maxAbsent   = 5_000
 	maxKept     = 4 << 20
 )
 

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,14 +105,11 @@ func newSlogger(logger log.Logger) *slog.Logger {
 
 // serverWriter receives the lines of http.Server, which clients cause. One about TLS may also come
 // from a certificate, a key or a web configuration file that changed since the start: that is an
-// error, logged once an hour.
+// error, logged once for each cause.
 type serverWriter struct {
 	logger    log.Logger
-	webConfig string // path; empty without TLS
-
-	mu    sync.Mutex
-	cause string    // the last one that was logged
-	at    time.Time // when
+	webConfig string       // path; empty without TLS
+	cause     atomic.Value // string: the last one, empty if the files are valid
 }
 
 // Write implements io.Writer.
@@ -122,19 +118,12 @@ func (w *serverWriter) Write(line []byte) (int, error) {
 	if !bytes.Contains(line, []byte("TLS handshake error")) {
 		return len(line), nil
 	}
-	if err := toolkit.Validate(w.webConfig); err != nil && w.isNew(err.Error()) {
-		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", err)
+	cause := ""
+	if err := toolkit.Validate(w.webConfig); err != nil {
+		cause = err.Error()
+	}
+	if before := w.cause.Swap(cause); cause != "" && cause != before {
+		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", cause)
 	}
 	return len(line), nil
-}
-
-// isNew returns whether a cause was not logged within the last hour.
-func (w *serverWriter) isNew(cause string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if cause == w.cause && time.Since(w.at) < time.Hour {
-		return false
-	}
-	w.cause, w.at = cause, time.Now()
-	return true
 }

@@ -50,7 +50,7 @@ const description = `Prometheus exporter for the Dedicated Server Rental API: pl
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
 
-Flags of the form --[no-]NAME are disabled by default, if their description says nothing else.`
+Off by default are `
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -73,6 +73,13 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
+	var off []string
+	for _, f := range app.Model().Flags {
+		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
+			off = append(off, "--"+f.Name)
+		}
+	}
+	app.Help += strings.Join(off, ", ") + "."
 	return app, o
 }
 

@@ -117,7 +117,7 @@ func scale(b *testing.B, accounts, servers int) {
 }
 
 // BenchmarkBounds measures the memory of an exporter at all bounds at once: of watches, of every list,
-// and of what is remembered of items that go. All ids change each minute. It takes a quarter of an hour,
+// and of what is remembered of items that go. All ids change each minute. It takes ten minutes,
 // hence SCALE=1.
 func BenchmarkBounds(b *testing.B) {
 	if os.Getenv("SCALE") == "" {
@@ -134,7 +134,7 @@ func BenchmarkBounds(b *testing.B) {
 		p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, watches))
 		p.WaitReady()
 		size, most := 0, 0
-		for minute := range 15 {
+		for minute := range 8 {
 			fill(minute + 1)
 			for range 6 {
 				time.Sleep(10 * time.Second)

@@ -77,7 +77,7 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 				return s, fmt.Errorf("data: a transaction of an earlier page again: %w", rentalapi.ErrIncomplete)
 			}
 			seen[t.ID] = true
-			reachesBack = data.add(t) || reachesBack
+			reachesBack = data.add(t) // the last one decides
 		}
 		s.Invalid.Merge(page.Invalid)
 		switch {

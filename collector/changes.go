@@ -104,11 +104,9 @@ type record struct {
 
 // tally is the number of times that a change happened to an item, and the last of these times.
 type tally struct {
-	n  uint32
-	at uint32 // Unix seconds; 0 if there was none
+	n  float64
+	at timestamp // 0 if there was none
 }
-
-func (t tally) since(now time.Time) time.Duration { return now.Sub(time.Unix(int64(t.at), 0)) }
 
 // An item that is not listed is remembered for rememberFor, while these are at most maxAbsent and
 // their texts have at most maxKept bytes.
@@ -195,7 +193,7 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
 		c.setLast(kind, &r.state, &i.state, now)
 	}
-	isRecent := r.tallies[restock].since(now) < rememberFor
+	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
 	r.item, r.listed, r.missing, r.removed, r.unseen = i, now, 0, false, false
 	r.tallies[itemRemoved] = tally{}
@@ -224,7 +222,7 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 		c.remove(kind, &r, now)
 	}
 	isCounted := r.tallies[itemRemoved].at > 0
-	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, r.tallies[itemRemoved].since(now) >= rememberFor
+	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
 	size := len(r.self) + len(r.state)
 	for _, text := range slices.Concat(r.id[:], r.labels) {
 		size += len(text)
@@ -241,7 +239,7 @@ func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) 
 
 // count counts a change of an item, and adds its event.
 func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
-	r.tallies[what] = tally{r.tallies[what].n + 1, uint32(now.Unix())}
+	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
 	c.addEvent(kind.outputs[what].event, i, keys...)
 }
 
@@ -271,7 +269,7 @@ func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 		for what, out := range kind.outputs {
 			tally := r.tallies[what]
 			if out.total != nil && (r.stock != nil || kind.isWatch) {
-				b.AddCreated(out.total, float64(tally.n), r.since, r.labels...)
+				b.AddCreated(out.total, tally.n, r.since, r.labels...)
 			}
 			if out.last != nil && tally.at > 0 {
 				b.Add(out.last, float64(tally.at), r.labels...)

@@ -199,7 +199,7 @@ func (p *Page[T, M]) readItems(data json.RawMessage, maxItems int) error {
 	}
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
-	for raw := (json.RawMessage)(nil); dec.More(); p.Count++ {
+	for raw := json.RawMessage(nil); dec.More(); p.Count++ {
 		if p.Count == maxItems {
 			return fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)
 		}

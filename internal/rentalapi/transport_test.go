@@ -79,14 +79,13 @@ func respondTo(conn net.Conn, respond func(n int) string) {
 	}
 }
 
-func response(body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-}
+// success is a response with an empty list.
+const success = "HTTP/1.1 200 x\r\nContent-Length: 11\r\n\r\n" + emptyList
 
 // TestConnections has servers that would keep a connection, or close one that net/http would use
 // again: each request is made once, on a connection of its own.
 func TestConnections(t *testing.T) {
-	for name, answer := range map[string]string{"kept": response(emptyList), "closed": closed} {
+	for name, answer := range map[string]string{"kept": success, "closed": closed} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var conns, requests atomic.Int64
@@ -136,7 +135,7 @@ func TestHostileResponses(t *testing.T) {
 	const tooLarge = "response headers of more than 256 KiB"
 	for name, c := range map[string]struct{ response, err string }{
 		"204 with body":  {"HTTP/1.1 204 x\r\n\r\nsecret", "status 204"},
-		"more than said": {response(emptyList) + "secret", ""},
+		"more than said": {success + "secret", ""},
 		"101":            {"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", "status 101"},
 		"large header":   {"HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", tooLarge},
 		"many lines":     {"HTTP/1.1 200 x\r\n" + strings.Repeat("X: y\r\n", 1_500_000) + "\r\n", tooLarge},
@@ -151,7 +150,7 @@ func TestHostileResponses(t *testing.T) {
 						if first {
 							return c.response
 						}
-						return response(emptyList)
+						return success
 					})
 				})
 				var errs []string
@@ -207,7 +206,7 @@ func TestSlowConnections(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				sent = append(sent, time.Now())
-				return response(emptyList)
+				return success
 			})
 		}, func() { time.Sleep(9*time.Second - time.Since(began)) })
 		fetchFor(t, client, 2*time.Minute)

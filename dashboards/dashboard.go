@@ -12,13 +12,12 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Versions of Grafana 10.0 and of its panels, from which newer versions of Grafana migrate.
 const (
-	schemaVersion = 38
+	schemaVersion = 38 // of Grafana 10.0, like that of panels: newer versions migrate them
 	pluginVersion = "10.4.0"
+	uidPrefix     = "server-rental-"
+	inCurrency    = "${currency:text}" // the chosen one, for titles
 )
-
-const uidPrefix = "server-rental-"
 
 // variablesOf lists the variables of each dashboard, in the order of the bar.
 var variablesOf = map[string][]string{
@@ -28,9 +27,6 @@ var variablesOf = map[string][]string{
 	"status":   {"datasource", "account", "location"},
 }
 
-// inCurrency is the chosen currency, for titles.
-const inCurrency = "${currency:text}"
-
 // board is a dashboard: what not all of them have.
 type board struct {
 	name        string // ends the uid, which never changes: bookmarks and links depend on it
@@ -38,11 +34,10 @@ type board struct {
 	description string
 	from        string // default start of the time range
 	timezone    string // the browser's by default
-	annotations []annotation
 	rows        []row
 }
 
-// row is a row of panels, which are as high as the others beside them.
+// row is a row of panels. The first one has no title.
 type row struct {
 	id        uint32
 	title     string
@@ -101,23 +96,8 @@ func linkTo(from, to, title, query string) link {
 	return link{title, "/d/" + uidPrefix + to + "?" + strings.Join(append(parts, "${__url_time_range}"), "&"), false}
 }
 
-// annotation marks times in all panels but some. The SDK's list of their ids is one of bytes, which JSON makes a text.
-type annotation struct {
-	dashboard.AnnotationQuery
-	Filter object `json:"filter"`
-}
-
-// marks is an annotation of each series of a query. Grafana 10 and 11 read the query's own fields, newer versions the target.
-func marks(name, colour, expr, title, text string, enabled bool) annotation {
-	q := course("Anno", "", expr)
-	q.Interval = new("2m")
-	return annotation{AnnotationQuery: dashboard.AnnotationQuery{
-		Name: name, Datasource: &datasource, Enable: enabled, IconColor: colour, Target: q, Expr: &expr, Step: q.Interval, TitleFormat: &title, TextFormat: &text,
-	}}
-}
-
-// build returns the dashboard, and the ids of its timelines. Health is its first row.
-func (b board) build() (dashboard.Dashboard, []uint32) { //nolint:staticcheck // dashboardv2 is for Grafana 12 and newer
+// build returns the dashboard. Health is its first panel.
+func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2 is for Grafana 12 and newer
 	d := dashboard.NewDashboardBuilder(b.title).Uid(uidPrefix+b.name).Description(b.description).Version(1). //nolint:staticcheck // as above
 															Time(b.from, "now").Refresh("1m").Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
 	if b.name == "plan" { // not in the list of dashboards, which would pass several plans
@@ -126,22 +106,20 @@ func (b board) build() (dashboard.Dashboard, []uint32) { //nolint:staticcheck //
 	for _, v := range variablesOf[b.name] {
 		d.WithVariable(variable(v, b.name))
 	}
-	timelines := []uint32{}
-	for _, r := range append([]row{{id: 900, title: "Health", panels: health(b.name)}}, b.rows...) {
+	d.WithPanel(built[dashboard.Panel]{health(b.name)})
+	for _, r := range b.rows {
 		header := dashboard.NewRowBuilder(r.title).Id(r.id)
-		for _, p := range r.panels {
-			if p.Type == "state-timeline" {
-				timelines = append(timelines, *p.Id)
-			}
-			if r.collapsed { // the row contains its panels
-				header.WithPanel(built[dashboard.Panel]{p})
-			}
+		add := func(p built[dashboard.Panel]) { d.WithPanel(p) }
+		if r.collapsed { // the row contains its panels
+			add = func(p built[dashboard.Panel]) { header.WithPanel(p) }
+		} else if r.title != "" {
+			d.WithRow(header)
 		}
-		d.WithRow(header)
 		for _, p := range r.panels {
-			if !r.collapsed {
-				d.WithPanel(built[dashboard.Panel]{p})
-			}
+			add(built[dashboard.Panel]{p})
+		}
+		if r.collapsed {
+			d.WithRow(header)
 		}
 	}
 	out, err := d.Build()
@@ -151,7 +129,7 @@ func (b board) build() (dashboard.Dashboard, []uint32) { //nolint:staticcheck //
 	out.SchemaVersion = schemaVersion
 	// The SDK's builder of links would put them into a menu.
 	out.Links = []dashboard.DashboardLink{{Title: "Dashboards", Type: dashboard.DashboardLinkTypeDashboards, Tags: []string{"server-rental"}, AsDropdown: true, IncludeVars: true, KeepTime: true}}
-	return out, timelines
+	return out
 }
 
 var (
@@ -163,23 +141,11 @@ func (b board) file() string { return uidPrefix + b.name + ".json" }
 
 // json returns the dashboard as JSON, in which an object or a list of plain values is one line.
 func (b board) json() []byte {
-	var file struct {
-		dashboard.Dashboard
-		Annotations struct {
-			List []annotation `json:"list"`
-		} `json:"annotations"`
-	}
-	var timelines []uint32
-	file.Dashboard, timelines = b.build()
-	for _, a := range b.annotations {
-		a.Filter = object{"exclude": true, "ids": timelines} // a mark on a timeline would hide what it marks
-		file.Annotations.List = append(file.Annotations.List, a)
-	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(file); err != nil {
+	if err := e.Encode(b.build()); err != nil {
 		panic(err)
 	}
 	return plainObject.ReplaceAllFunc(text.Bytes(), func(m []byte) []byte { return lineBreak.ReplaceAll(m, []byte(" ")) })

@@ -1,49 +1,54 @@
 package main
 
-import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+import (
+	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
 
 const (
 	perCollector = "collector, account"
 	// urgent selects the alerts that somebody is told.
 	urgent = `alertname=~"ServerRental.*", severity!="info"`
 	firing = "ALERTS{" + urgent + `, alertstate="firing"}`
-	// rulesRun has data wherever the rules are evaluated.
-	rulesRun = "exporter:server_rental_exporter_build_info:count"
 )
 
-// intervals is the time since each collector's last success, in its intervals.
-func intervals(matchers ...string) string {
-	return "(time() - " + gauge(perCollector, "exporter_collector_last_success_timestamp_seconds", matchers...) + ") / " + gauge(perCollector, "exporter_collector_interval_seconds", matchers...)
-}
+// Names of metrics of collectors.
+const success, succeeded, interval, rejected = "exporter_collector_success", "exporter_collector_last_success_timestamp_seconds", "exporter_collector_interval_seconds", "exporter_api_token_rejected"
 
-// health shows whether what a dashboard shows is current: the same on each.
-func health(board string) []dashboard.Panel {
-	var links []dashboard.DashboardLink
+// health says whether what a dashboard shows is current: on the dashboard of the status, also why not.
+func health(board string) dashboard.Panel {
+	all, ours := gauge(perCollector, interval), `ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity=`
+	queries := []query{
+		now("api", "API", gauge("", success, `collector=~"status|plans|account|servers"`)+" == 0 or 2 + "+gauge("", rejected)+" or "+gauge("", "exporter_build_info")+" or vector(-1)"),
+		now("critical", "critical", "count("+ours+`"critical"})`),
+		now("warnings", "{{kind}}", "count by (kind) ("+ours+`"warning"})`),
+	}
+	p := panel{
+		id: 901, title: "Health", w: 24, h: 3, background: true, steps: rising(bad), alerts: "ExporterDown TokenRejected CollectorFailing DataMissing",
+		overrides: []override{
+			ofQuery("api", set("mappings", []mapping{between(1, 2, "Answers", good), value("3", "Token rejected", bad), value("0", "Unreachable", bad), value("-1", "No exporter is up", bad)})),
+			ofName("state", set("displayName", "warnings"), setSteps(rising(warn))), ofName("news", setSteps(rising(plain))),
+		},
+	}
 	if board != "status" {
-		links = append(links, panelLink(linkTo(board, "status", "Exporter health", "")))
+		p.links = []dashboard.DashboardLink{panelLink(linkTo(board, "status", "Exporter health", ""))}
+		return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and how many alerts and news are told. Why, says the dashboard of the status.", queries...)
 	}
-	return []dashboard.Panel{
-		panel{id: 901, title: "Exporters", w: 6, h: 3, lines: true, background: true, mappings: yesNo("Up", good, "Down", bad), noValue: "None scraped", links: links, alerts: "ExporterDown ExporterTargetDown"}.number(
-			"Whether Prometheus can scrape each exporter of the last 7 days. While none is up, the panels of the present are empty.",
-			now("A", "{{instance}}", by("instance", "up and on (job, instance) "+over("last", "exporter_build_info", "7d")))),
-		panel{id: 902, title: "Collectors", w: 6, h: 3, background: true, unit: "suffix: failing", steps: noneIsGood, mappings: []mapping{value("0", "Working", good)}, links: links, alerts: "CollectorFailing"}.number(
-			"The number of collectors whose last fetch failed at every exporter. Their data is the last that was fetched, and disappears after max_age.",
-			now("A", "collectors", "sum(1 - "+gauge(perCollector, "exporter_collector_success")+")")),
-		panel{id: 903, title: "Oldest data", w: 6, h: 3, background: true, unit: "suffix: intervals", decimals: new(1.0), steps: intervalSteps, links: links, alerts: "CollectorFailing DataMissing"}.number(
-			"The longest time since the last success of a collector, in its intervals. One is normal.",
-			now("A", "intervals", by("", intervals()))),
-		panel{id: 904, title: "Alerts", w: 6, h: 3, background: true, unit: "suffix: firing", steps: noneIsGood, mappings: []mapping{value("0", "None", good)}, noValue: "No rule has run", links: links, alerts: "ExporterDown"}.number(
-			"The number of warnings and critical alerts of this project that fire. The dashboard of the status lists them.",
-			now("A", "alerts", "count("+firing+") or 0 * "+by("", rulesRun))),
-	}
-}
-
-// outages marks the times in which a component was neither operational nor in maintenance.
-func outages(enabled bool) annotation {
-	return marks("Outages", bad, reported(failed), "{{component}} in {{location}}", "The component was not operational: {{state}}.", enabled)
-}
-
-// news marks when alerts about changes began to fire, but for those of stock, of which there are bands and bars.
-func news(matcher string) annotation {
-	return marks("News", plain, `ALERTS{alertname=~"ServerRental.*", alertname!~".*(BackInStock|SoldOut)", alertstate="firing", kind="news", `+matcher+"} unless ALERTS offset $__interval", "{{alertname}}", "{{watch}} {{plan}} {{account}} {{server}}", true)
+	p.w, p.h, p.lines = 8, 8, true
+	queries = slices.Insert(queries, 1,
+		now("since", "last success", "1e3 * ("+gauge("", succeeded)+" unless on () "+own(rejected)+" == 1 or min("+gauge("account", succeeded)+" and on (account) "+own(rejected)+" == 1))"),
+		now("down", "{{instance}}", "up == 0 and on (job, instance) "+over("last", "exporter_build_info", "7d")),
+		now("failing", "failing", "count("+all+" unless "+gauge(perCollector, success)+" == 1)"),
+		now("of", "collectors", "count("+all+") and on () "+gauge(perCollector, success)+" == 0"),
+		now("oldest", "oldest data", "max(time() - "+by(perCollector, own(succeeded)+" or 0 * "+own(interval))+" > 3 * "+all+")"))
+	queries = append(queries, now("rules", "alerts", "absent(exporter:server_rental_exporter_build_info:count)"))
+	p.overrides = append(p.overrides,
+		ofQuery("since", set("unit", ago), setSteps(rising(dark))),
+		ofQuery("down", set("mappings", []mapping{value("0", "Down", bad)})),
+		ofQuery("of", set("unit", "prefix:of "), setSteps(rising(dark))),
+		ofQuery("oldest", set("unit", span), set("decimals", 1), set("mappings", []mapping{between(1e9, endless, "Never fetched", bad)}), setSteps(rising(warn))),
+		ofQuery("rules", set("mappings", []mapping{value("1", "No rule has run", warn)})))
+	return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and the last success, of that token if one is rejected; exporters that are down; "+
+		"how many collectors fail at every exporter; the longest time since a success, if it is more than three intervals; alerts and news that are told.", queries...)
 }

@@ -23,7 +23,10 @@ type (
 	object         = map[string]any // options for which the SDK has no type
 )
 
-const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
+const (
+	documents = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/"
+	runbooks  = documents + "alerts/README.md#"
+)
 
 // orNil returns a pointer to a value, or nil to none.
 func orNil[T comparable](v T) *T {
@@ -40,6 +43,7 @@ var datasource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datas
 const (
 	good, warn, bad, gone = "green", "orange", "red", "dark-red"
 	plain, muted, unknown = "blue", "text", "#808080"
+	dark                  = "#5a5a62" // of a background that says nothing
 )
 
 // endless ends a range of values: Grafana 11 matches none without an end.
@@ -47,27 +51,18 @@ const endless = 1e18
 
 // Units that show the whole value, and its sign first: Grafana's own abbreviate thousands or change to minutes and weeks.
 const (
-	usd, percent, hours, duration = "suffix:USD", "percentunit", "suffix: h", "dtdurations"
-	ago, date, minute             = "dateTimeFromNow", "time:YYYY-MM-DD", "time:YYYY-MM-DD HH:mm" // of milliseconds
+	usd, percent, span, duration = "suffix:USD", "percentunit", "s", "dtdurations"
+	ago, date                    = "dateTimeFromNow", "time:YYYY-MM-DD" // of milliseconds
 )
 
 // from is a threshold; rising are thresholds in ascending order, of which the first colour applies below all others.
-func from(value float64, colour string) step   { return step{Value: &value, Color: colour} }
-func rising(first string, more ...step) []step { return append([]step{{Color: first}}, more...) }
-func absolute(s []step) *dashboard.ThresholdsConfig {
-	return &dashboard.ThresholdsConfig{Mode: "absolute", Steps: s}
+func from(value float64, colour string) step { return step{Value: &value, Color: colour} }
+func rising(first string, more ...step) *dashboard.ThresholdsConfig {
+	return &dashboard.ThresholdsConfig{Mode: "absolute", Steps: append([]step{{Color: first}}, more...)}
 }
 
-var (
-	noneIsGood = rising(good, from(1, bad))
-	someIsGood = rising(muted, from(1, good))
-	// As the alerts of balances and renewals: of a balance, of its share of the monthly cost, and of days.
-	balanceSteps = rising(bad, from(0, plain))
-	monthSteps   = rising(bad, from(0, warn), from(0.1, good))
-	daySteps     = rising(bad, from(2, warn), from(7, good))
-	// Of the time since the last success in intervals of the collector, of which one is normal.
-	intervalSteps = rising(good, from(3, warn), from(10, bad))
-)
+// Of a balance, and of what is missing.
+var balanceSteps, missingSteps = rising(bad, from(0, plain)), rising(good, from(0.005, bad))
 
 // result is what a mapping shows; an empty text leaves the value's own.
 func result(text, colour string) dashboard.ValueMappingResult {
@@ -97,17 +92,14 @@ func yesNo(yes, yesColour, no, noColour string) []mapping {
 
 var (
 	stockTexts   = yesNo("In stock", good, "Sold out", gone)
+	oldStock     = []mapping{value("2", "Sold out", unknown), value("3", "In stock", unknown), value("-1", "None saved", unknown)}
 	successTexts = yesNo("Working", good, "Failing", bad)
 	// States as the provider reports them. Only operational is known to be good.
 	componentStates = []mapping{words("/^operational$/i", "OK", good), words("/maintenance/i", "", plain), words(".+", "", bad)}
-	serverStates    = []mapping{words("/^active$/i", "", good), words("/^suspended$/i", "", bad), words(".+", "", warn)}
 )
 
-func set(id string, value any) property { return property{Id: id, Value: value} }
-func setSteps(s []step) property        { return set("thresholds", absolute(s)) }
-func setLine(colour string) property {
-	return set("color", dashboard.FieldColor{Mode: "fixed", FixedColor: &colour})
-}
+func set(id string, value any) property               { return property{Id: id, Value: value} }
+func setSteps(s *dashboard.ThresholdsConfig) property { return set("thresholds", s) }
 
 // ofQuery, ofName and ofPattern override properties of the fields of a query, of a name, and of a pattern of names.
 func ofQuery(ref string, p ...property) override       { return overriding("byFrameRefID", ref, p) }
@@ -143,24 +135,18 @@ type panel struct {
 	w, h               uint32
 	unit               string
 	decimals, min      *float64
-	steps              []step
+	steps              *dashboard.ThresholdsConfig
 	mappings           []mapping
 	noValue            string // what the panel says if nothing is known
 	alerts             string // whose runbooks are linked, without the prefix
 	links              []dashboard.DashboardLink
 	overrides          []override
 
-	names, lines, background bool   // of numbers: the name of a single one is shown; each has a line of its own; the background has the colour
-	field                    string // of numbers: a label to show instead of the value
-
-	bars     bool // of charts: instead of lines
-	softMax  *float64
-	interval string  // the shortest between two points
-	points   float64 // at most
-
-	sort       string // of tables: name of a column
-	descending bool
-	hidden     []string // of tables: labels
+	lines, background bool     // of numbers: each has a line of its own; the background has the colour
+	field             string   // of numbers: a label to show instead of names and values
+	interval          string   // of charts: the shortest between two points
+	sort              string   // of tables: names of columns, with - if descending
+	hidden            []string // of tables: labels
 }
 
 func panelLink(l link) dashboard.DashboardLink {
@@ -174,10 +160,10 @@ func (p panel) build(kind string, options, custom any, scheme dashboard.FieldCol
 	}
 	out := dashboard.Panel{
 		Type: kind, Id: &p.id, Title: &p.title, Description: &p.description, PluginVersion: new(pluginVersion), Datasource: &datasource,
-		GridPos: &dashboard.GridPos{W: p.w, H: p.h}, Interval: orNil(p.interval), MaxDataPoints: orNil(p.points), Options: options,
+		GridPos: &dashboard.GridPos{W: p.w, H: p.h}, Interval: orNil(p.interval), Options: options,
 		FieldConfig: &dashboard.FieldConfigSource{Overrides: append([]override{}, p.overrides...), Defaults: dashboard.FieldConfig{
 			Unit: new(cmp.Or(p.unit, "none")), Decimals: p.decimals, Min: p.min, Mappings: p.mappings, NoValue: orNil(p.noValue),
-			Custom: custom, Thresholds: absolute(p.steps), Color: &dashboard.FieldColor{Mode: scheme},
+			Custom: custom, Thresholds: p.steps, Color: &dashboard.FieldColor{Mode: scheme},
 		}},
 	}
 	for alert := range strings.FieldsSeq(p.alerts) {
@@ -193,20 +179,17 @@ func (p panel) build(kind string, options, custom any, scheme dashboard.FieldCol
 // number shows one or a few large numbers.
 func (p panel) number(description string, queries ...query) dashboard.Panel {
 	p.description = description
-	p.mappings = append(p.mappings, noData(cmp.Or(p.noValue, "No data")))
+	p.mappings = append(p.mappings, noData(cmp.Or(p.noValue, "No current data")))
 	o := stat.Options{
-		GraphMode: "none", ColorMode: "value", TextMode: "auto", JustifyMode: "auto", Orientation: "auto", PercentChangeColorMode: "standard",
+		GraphMode: "none", ColorMode: "value", TextMode: "value_and_name", JustifyMode: "auto", Orientation: "auto", PercentChangeColorMode: "standard",
 		ReduceOptions: common.ReduceDataOptions{Calcs: []string{"lastNotNull"}, Fields: new(""), Values: new(false)},
 		Text:          &common.VizTextDisplayOptions{TitleSize: new(14.0)}, // by default tiny in low panels
 	}
 	if p.field != "" {
-		o.ReduceOptions.Fields = new("/^" + p.field + "$/")
+		o.ReduceOptions.Fields, o.TextMode = new("/^"+p.field+"$/"), "value"
 	}
 	if p.background {
 		o.ColorMode = "background"
-	}
-	if p.names {
-		o.TextMode = "value_and_name"
 	}
 	if p.lines {
 		o.Orientation, o.WideLayout = "horizontal", true
@@ -214,19 +197,14 @@ func (p panel) number(description string, queries ...query) dashboard.Panel {
 	return p.build("stat", o, nil, "thresholds", queries)
 }
 
-// legend is that of all charts.
 var legend = common.VizLegendOptions{DisplayMode: "list", Placement: "bottom", ShowLegend: true, Calcs: []string{}}
 
-// chart shows lines over time, or stacked bars that begin at the time of their value.
+// chart shows lines over time.
 func (p panel) chart(description string, queries ...query) dashboard.Panel {
-	p.description = description
+	p.description, p.noValue = description, cmp.Or(p.noValue, "Nothing in this time range")
 	c := common.GraphFieldConfig{
 		DrawStyle: new(common.GraphDrawStyleLine), LineWidth: new(2.0), LineInterpolation: new(common.LineInterpolationStepAfter),
-		ShowPoints: new(common.VisibilityModeNever), AxisSoftMax: p.softMax,
-	}
-	if p.bars {
-		c.DrawStyle, c.LineWidth, c.FillOpacity, c.BarAlignment = new(common.GraphDrawStyleBars), new(0.0), new(70.0), new(common.BarAlignmentAfter)
-		c.Stacking = &common.StackingConfig{Mode: new(common.StackingModeNormal), Group: new("A")}
+		ShowPoints: new(common.VisibilityModeNever),
 	}
 	return p.build("timeseries", timeseries.Options{Legend: legend, Tooltip: common.VizTooltipOptions{Mode: "multi", Sort: "desc"}}, c, "palette-classic", queries)
 }

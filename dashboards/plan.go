@@ -2,65 +2,64 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-// onePlan is about one plan: whether it can be ordered, what it costs, and how often and for how long
-// it is in stock.
+// onePlan is about one plan: since when it is in stock, for how long it stays, and what it costs.
 func onePlan() board {
 	return board{
 		name: "plan", title: "Server rental: one plan", from: "now-24h",
-		description: "One plan: stock, price, restocks, order form, locations and saved configurations.",
-		annotations: []annotation{news(thisPlan)},
+		description: "One plan: stock, order form, price, restocks, locations and saved configurations.",
 		rows: []row{
-			{id: 100, title: "$plan", panels: append(planTiles(), orderForm(), configurations("plan", thisPlan))},
-			{id: 200, title: "History", panels: []dashboard.Panel{
-				stockOverTime(18, 8, thisPlan, thisPlan),
-				panel{id: 401, title: "Locations", w: 6, h: 8, sort: "Location", noValue: "No location is known"}.table(
-					"The locations that offer the plan, in stock or not.",
-					locationColumn("plan", "stock"), flexible("city", "City", 100).from(known("location", gauge("location, city", "location_info"), "plan_offered", thisPlan))),
+			{panels: append(planTiles(), panel{id: 401, title: "Locations", w: 8, h: 6, sort: "Location"}.table(
+				"The locations that offer the plan, in stock or not.",
+				locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan))),
+				stockOverTime(24, 6, thisPlan, thisPlan), configurations("plan", thisPlan))},
+			{id: 200, title: "Price, restocks and hardware", panels: []dashboard.Panel{
 				panel{id: 301, title: "Price, " + inCurrency, w: 12, h: 8, decimals: new(2.0), alerts: "PlanPriceChanged"}.chart(
 					help("plan_price_usd_per_month"),
 					course("A", "{{plan}}", by("plan", prices("plan_price_", thisPlan)))),
-				restocks(12, 8, thisPlan),
+				panel{id: 208, title: "Restocks", w: 12, h: 8, decimals: new(0.0), min: new(0.0), interval: "2m", alerts: "PlanBackInStock"}.chart(
+					"How many times the plan came back in stock in the interval that begins at each time, also between two scrapes.",
+					course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", thisPlan)+"[$__interval] offset -$__interval)")+")")),
+				hardware(),
 			}},
 		},
 	}
 }
 
 func planTiles() []dashboard.Panel {
-	const noValue, history = "Nothing recorded by alerts/stock.rules.yml", "plan:server_rental_plan_in_stock:max{" + thisPlan + "}[30d]"
 	recorded := func(name string) string { return by("plan", "plan:server_rental_plan_"+name+"{"+thisPlan+"}") }
-	var shares []query
-	for _, days := range []string{"1", "7", "30", "90"} {
-		shares = append(shares, now("d"+days, days+" d", recorded("in_stock:avg"+days+"d")))
-	}
+	history := recordedStock + "{" + thisPlan + "}"
 	return []dashboard.Panel{
-		panel{id: 101, title: "Stock", w: 4, h: 4, mappings: stockTexts, background: true, alerts: "PlanBackInStock PlanSoldOut"}.number(
-			help("plan_in_stock"),
-			now("A", "stock", gauge("plan", "plan_in_stock", thisPlan))),
-		panel{id: 102, title: "Price, " + inCurrency, w: 4, h: 4, decimals: new(2.0), alerts: "PlanPriceChanged"}.number(
-			help("plan_price_usd_per_month"),
-			now("A", "price", by("plan", prices("plan_price_", thisPlan)))),
-		panel{id: 106, title: "Share of time in stock", w: 8, h: 4, unit: percent, decimals: new(0.0), names: true, steps: rising(muted), noValue: noValue}.number(
-			"Which part of the last 1, 7, 30 and 90 days the plan was in stock. Needs the recording rules in alerts/stock.rules.yml.",
-			shares...),
-		panel{id: 103, title: "Restocks of 30 days", w: 8, h: 4, names: true, unit: hours, decimals: new(1.0), steps: rising(muted), noValue: noValue, overrides: []override{ofQuery("restocks", set("unit", "none"), set("decimals", 0))}}.number(
-			"How many times the plan came back in stock within 30 days, how long it stays in stock and how long it is then sold out, on average. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",
-			now("restocks", "restocks", "floor("+by("plan", "changes("+history+") + last_over_time("+history+")")+" / 2)"),
-			now("stays", "stays", recorded("stay_seconds:avg30d")+" / 3600"),
-			now("gone", "gone", "("+recorded("return_seconds:avg30d")+" - "+recorded("stay_seconds:avg30d")+") / 3600"),
-		),
+		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 6, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
+			ofQuery("stock", set("mappings", append(oldStock[:3:3], stockTexts...))),
+			ofQuery("price", set("unit", "none"), set("decimals", 2)),
+			ofQuery("order", set("mappings", []mapping{value("1", "Order", plain)}), set("links", []link{{"Order", "${__field.labels.order}", true}})),
+		}}.number(
+			help("plan_in_stock")+" For how long it has been so, as far as the exporter saw it begin, within a day; the price per month, excluding VAT; and the order form. What is old is grey.",
+			now("stock", "stock", dated(gauge("plan", "plan_in_stock", thisPlan), "", "plans")),
+			now("for", "for", "time() - "+known("plan", changed("plan", "plan", thisPlan), "plan_in_stock")),
+			now("price", "per month", by("plan", prices("plan_price_", thisPlan))),
+			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan))),
+		panel{id: 103, title: "How long and how often", w: 8, h: 6, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "Nothing recorded by alerts/stock.rules.yml", overrides: []override{
+			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
+		}}.number(
+			"How long the plan stays in stock and the time between two restocks, on average; how many restocks there were, and the share of time in stock, of 30 days, or the part of them that is known, as the last line says. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",
+			now("stays", "stays", recorded("stay_seconds:avg30d")),
+			now("returns", "returns after", recorded("return_seconds:avg30d")),
+			now("restocks", "restocks", "floor("+by("plan", "changes("+history+"[30d]) + "+history)+" / 2)"),
+			now("month", "in stock, 30 d", recorded("in_stock:avg30d")),
+			now("known", "known for", by("plan", "count_over_time("+history+"[30d])")+" / 480")), // one every three minutes
 	}
 }
 
-func orderForm() dashboard.Panel {
-	return panel{id: 105, title: "Order", w: 24, h: 4, sort: "Name", hidden: []string{"plan"}, noValue: "The plan is not known"}.table(
-		"The order form and hardware of the plan, and the alternative that the provider names while it is sold out.",
-		address("order", "Order", gauge("plan, order", "plan_links_info", thisPlan)),
+func hardware() dashboard.Panel {
+	return panel{id: 105, title: "Hardware", w: 24, h: 4, sort: "Name", hidden: []string{"plan"}}.table(
+		"The hardware of the plan, and the alternative that the provider names while it is sold out.",
 		flexible("name", "Name", 130).from(gauge("plan, name, family, gpu_model, storage", "plan_info", thisPlan)),
 		flexible("family", "Family", 90),
 		number("cores", "Cores", 58, gauge("plan", "plan_cpu_cores", thisPlan)),
 		number("memory", "Memory", 75, gauge("plan", "plan_memory_bytes", thisPlan)).unit("bytes").decimals(0),
 		flexible("gpu_model", "GPU", 130),
 		flexible("storage", "Storage", 180),
-		flexible("alternative", "Alternative", 140).from(gauge("plan, alternative", "plan_availability_info", thisPlan)).linked(linkTo("plan", "plan", "This plan", "var-plan=${__value.raw}")),
+		flexible("alternative", "Alternative", 140).from(once("plan", "alternative", "plan_availability_info", thisPlan)).linked(linkTo("plan", "plan", "This plan", "var-plan=${__value.raw}")),
 	)
 }

@@ -18,7 +18,6 @@ const (
 	accountOrPublic = `account=~"$account|"`
 
 	// States of components as the provider reports them.
-	operational   = `state=~"(?i)operational"`
 	inMaintenance = `state=~"(?i).*maintenance.*"`
 	failed        = `state!~"(?i)operational|.*maintenance.*"`
 )
@@ -62,9 +61,23 @@ func by(labels, expr string) string {
 // gauge is one gauge of the exporter, by labels.
 func gauge(labels, name string, matchers ...string) string { return by(labels, own(name, matchers...)) }
 
+// once is a gauge with further labels, of which several exporters may tell different values: one of them is shown.
+func once(labels, further, name string, matchers ...string) string {
+	group := ""
+	if labels != "" {
+		group, further = " by ("+labels+")", labels+", "+further
+	}
+	return by(further, "topk"+group+" (1, "+own(name, matchers...)+")")
+}
+
 // over is a function of a metric over a range.
 func over(function, name, window string, matchers ...string) string {
 	return function + "_over_time(" + own(name, matchers...) + "[" + window + "])"
+}
+
+// next is a function of a metric over the interval that begins at each step.
+func next(function, name string, matchers ...string) string {
+	return function + "_over_time(" + own(name, matchers...) + "[$__interval] offset -$__interval)"
 }
 
 // known keeps what is there now of a recorded series, or of the past.
@@ -72,17 +85,28 @@ func known(labels, expr, name string, matchers ...string) string {
 	return expr + " and on (" + labels + ") " + own(name, matchers...)
 }
 
-// latest is the newest of timestamps that the exporter forgets at a restart, of what is still listed.
-func latest(labels, name, listed string, matchers ...string) string {
-	return known(labels, by(labels, over("max", name, "7d", matchers...)), listed)
+// changed is when the stock of what is listed last changed, as far as exporters of a day saw it.
+func changed(labels, of string, matchers ...string) string {
+	events := `{__name__=~"` + metric.Namespace + of + `_last_(restock|sellout)_timestamp_seconds", ` + strings.Join(matchers, ", ") + "}"
+	return by(labels, "last_over_time("+events+"[1d])") // keeps the two names apart
+}
+
+// works is 1 if the last fetch of a collector succeeded at some exporter, by labels.
+func works(labels, collector string) string {
+	return gauge(labels, "exporter_collector_success", `collector="`+collector+`"`)
+}
+
+// dated adds 2 to what is old, because its collector fails.
+func dated(expr, labels, collector string) string {
+	return expr + " + on (" + labels + ") group_left () (2 - 2 * " + works(labels, collector) + ")"
 }
 
 // reported is whether each component had such a state in an interval. Only those that had have series.
 func reported(state string) string {
-	return by("location, component, state", over("max", "component_state", "$__interval", location, state))
+	return by("location, component, state", next("max", "component_state", location, state))
 }
 
 // perExporter keeps the exporters of a metric that other programs export, too.
 func perExporter(expr string) string {
-	return by("instance", expr+" and on (job, instance) "+own("exporter_build_info"))
+	return expr + " and on (job, instance) " + own("exporter_build_info")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -15,8 +16,6 @@ type column struct {
 	expr       string // of the query, if it is for this column
 	name       string
 	properties []property
-	mappings   []mapping
-	background bool // coloured instead of the text
 	sorts      bool // the rows
 }
 
@@ -31,7 +30,6 @@ type link struct {
 func fixed(label, name string, width int) column {
 	return column{label: label, name: name}.with("custom.width", width)
 }
-
 func flexible(label, name string, minWidth int) column {
 	return column{label: label, name: name}.with("custom.minWidth", minWidth)
 }
@@ -50,11 +48,9 @@ func number(ref, name string, width int, expr string) column {
 func state(ref, name string, width int, expr string, texts []mapping) column {
 	return number(ref, name, width, expr).mapped(texts...).filled()
 }
-
 func when(ref, name string, width int, expr, unit string) column {
-	return number(ref, name, width, "1000 * "+expr).unit(unit)
+	return number(ref, name, width, "1e3 * "+expr).unit(unit)
 }
-
 func money(ref, name, expr string) column {
 	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 110).unit(usd).decimals(2)
 }
@@ -63,28 +59,24 @@ func (c column) with(id string, value any) column {
 	c.properties = append(slices.Clip(c.properties), set(id, value))
 	return c
 }
-func (c column) unit(unit string) column     { return c.with("unit", unit) }
-func (c column) decimals(n int) column       { return c.with("decimals", n) }
-func (c column) linked(l link) column        { return c.with("links", []link{l}) }
-func (c column) colours(steps []step) column { return c.with("thresholds", absolute(steps)).mapped() }
-
-// mapped colours the text of each value.
-func (c column) mapped(m ...mapping) column {
-	c.mappings = slices.Concat(m, []mapping{noData("–")})
-	return c
+func (c column) unit(unit string) column { return c.with("unit", unit) }
+func (c column) decimals(n int) column   { return c.with("decimals", n) }
+func (c column) linked(l link) column    { return c.with("links", []link{l}) }
+func (c column) colours(steps *dashboard.ThresholdsConfig) column {
+	return c.with("thresholds", steps).mapped()
 }
 
-// filled colours the background instead of the text, which is centred.
+// mapped colours the text of each value; filled the background instead.
+func (c column) mapped(m ...mapping) column {
+	return c.with("mappings", append(m, noData("–"))).with("custom.cellOptions", object{"type": "color-text"})
+}
+
 func (c column) filled() column {
-	c.background = true
-	return c.with("custom.align", "center")
+	return c.with("custom.align", "center").with("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
 }
 
 // from sets the query that has the column's label.
-func (c column) from(expr string) column {
-	c.expr = expr
-	return c
-}
+func (c column) from(expr string) column { c.expr = expr; return c }
 
 // ascending lists the rows by the column's value, those without it last: Grafana keeps the order of
 // the first query, and would itself put what is not known first.
@@ -93,21 +85,8 @@ func (c column) ascending() column {
 	return c
 }
 
-// looks returns what the column overrides.
-func (c column) looks() []property {
-	if c.mappings == nil {
-		return c.properties
-	}
-	cell := object{"type": "color-text"}
-	if c.background {
-		cell = object{"type": "color-background", "mode": "basic"}
-	}
-	return c.with("mappings", c.mappings).with("custom.cellOptions", cell).properties
-}
-
-func organize(names map[string]string, hidden map[string]bool, order map[string]int) transformation {
-	return transformation{Id: "organize", Options: object{"renameByName": names, "excludeByName": hidden, "indexByName": order}}
-}
+// orNone is the value of an expression, or -1 if a count is 0: nothing is there, not that nothing is known.
+func orNone(expr, count string) string { return expr + " or sum(" + count + ") - 1 == -1" }
 
 // table shows one row for each set of labels. Grafana merges the rows of all queries that have the
 // same labels, so that all must have those of a row, and one may have more for columns.
@@ -143,12 +122,14 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 		}
 		names[field], order[field] = c.name, i
 		delete(hidden, field)
-		p.overrides = append(p.overrides, ofName(c.name, c.looks()...))
+		p.overrides = append(p.overrides, ofName(c.name, c.properties...))
 	}
 	o := table.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
-	if p.sort != "" {
-		o.SortBy = []common.TableSortByFieldState{{DisplayName: p.sort, Desc: &p.descending}}
+	for _, name := range strings.FieldsFunc(p.sort, func(r rune) bool { return r == ',' }) {
+		name, descending := strings.CutPrefix(name, "-")
+		o.SortBy = append(o.SortBy, common.TableSortByFieldState{DisplayName: name, Desc: &descending})
 	}
+	p.noValue = cmp.Or(p.noValue, "No current data: see Health")
 	out := p.build("table", o, common.TableFieldOptions{MinWidth: new(60.0), Align: "auto"}, "thresholds", queries)
 	if len(queries) > 1 {
 		out.Transformations = []transformation{
@@ -157,6 +138,6 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 			{Id: "partitionByValues", Options: object{"fields": []string{"Time"}, "naming": object{"asLabels": false}}},
 		}
 	}
-	out.Transformations = append(out.Transformations, organize(names, hidden, order))
+	out.Transformations = append(out.Transformations, transformation{Id: "organize", Options: object{"renameByName": names, "excludeByName": hidden, "indexByName": order}})
 	return out
 }

@@ -21,7 +21,6 @@ type Dashboard struct {
 	Panels                  []Panel
 	Links                   []Link
 	Templating              struct{ List []Variable }
-	Annotations             struct{ List []Annotation }
 }
 
 // Datasource is what a query is sent to.
@@ -41,14 +40,6 @@ type Variable struct {
 	Multi, IncludeAll                               bool
 	Refresh, Hide                                   int
 	Current                                         struct{ Value any }
-}
-
-// Annotation marks times in all panels.
-type Annotation struct {
-	Name, Expr, Step, TitleFormat string
-	Enable                        bool
-	Datasource                    Datasource
-	Target                        struct{ Expr, Interval string }
 }
 
 // Panel is a panel or a row.
@@ -122,23 +113,20 @@ func (d Dashboard) AllPanels() []Panel {
 	return all
 }
 
-// Query is a query of a panel, or of an annotation, whose panel is empty.
+// Query is a query of a panel.
 type Query struct {
 	Target
 	Key   string // dashboard/panel/query
 	Panel Panel
 }
 
-// Queries returns the queries of all panels and annotations.
+// Queries returns the queries of all panels.
 func (d Dashboard) Queries() []Query {
 	var all []Query
 	for _, p := range d.AllPanels() {
 		for _, q := range p.Targets {
 			all = append(all, Query{q, fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), p})
 		}
-	}
-	for _, a := range d.Annotations.List {
-		all = append(all, Query{Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), Panel{}})
 	}
 	return all
 }

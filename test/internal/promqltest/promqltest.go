@@ -57,12 +57,13 @@ func (c Catalog) Check(expr string) ([]Selector, error) {
 		switch n := n.(type) {
 		case *parser.VectorSelector:
 			s := selector(n, path)
-			if all = append(all, s); c[s.Metric] == nil {
-				err = fmt.Errorf("%s: no such metric", s.Metric)
+			exist := c.labels(n)
+			if all = append(all, s); exist == nil {
+				err = fmt.Errorf("%s: no such metric", n)
 			}
-			known = known.Union(c[s.Metric])
+			known = known.Union(exist)
 			for _, m := range s.Matchers {
-				if m.Name != model.MetricNameLabel && !c[s.Metric].Has(m.Name) {
+				if m.Name != model.MetricNameLabel && !exist.Has(m.Name) {
 					err = fmt.Errorf("%s{%s}: no such label", s.Metric, m.Name)
 				}
 			}
@@ -82,6 +83,18 @@ func (c Catalog) Check(expr string) ([]Selector, error) {
 		err = fmt.Errorf("%s: no such labels: %q", expr, sets.List(unknown))
 	}
 	return all, err
+}
+
+// labels returns the labels of the metrics that a selector matches by name, or nil if there is none.
+func (c Catalog) labels(v *parser.VectorSelector) (all sets.Set[string]) {
+	for _, m := range v.LabelMatchers {
+		for name, labels := range c {
+			if m.Name == model.MetricNameLabel && m.Matches(name) {
+				all = labels.Union(all)
+			}
+		}
+	}
+	return all
 }
 
 func selector(v *parser.VectorSelector, path []parser.Node) Selector {

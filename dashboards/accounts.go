@@ -30,9 +30,7 @@ var (
 // sums says how many of the chosen accounts are known if these are not all.
 func sums() dashboard.Panel {
 	known, all := "count("+balance+")", "count("+perAccount(rejected)+")"
-	few := func(unit string) []property {
-		return []property{set("unit", unit), setSteps(rising(warn))}
-	}
+	few := func(unit string) []property { return []property{set("unit", unit), setSteps(rising(warn))} }
 	return panel{id: 701, title: "Money, USD", w: 7, h: 8, unit: "locale", decimals: new(0.0), lines: true, steps: rising(muted), alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow", overrides: []override{
 		ofQuery("until", set("unit", date)), ofQuery("missing", setSteps(missingSteps)), ofQuery("balance", setSteps(balanceSteps)),
 		ofQuery("known", few("suffix: of")...), ofQuery("of", few("suffix: accounts")...),

@@ -46,13 +46,11 @@ const (
 	dark                  = "#5a5a62" // of a background that says nothing
 )
 
-// endless ends a range of values: Grafana 11 matches none without an end.
-const endless = 1e18
-
 // Units that show the whole value, and its sign first: Grafana's own abbreviate thousands or change to minutes and weeks.
 const (
 	usd, percent, span, duration = "suffix:USD", "percentunit", "s", "dtdurations"
 	ago, date                    = "dateTimeFromNow", "time:YYYY-MM-DD" // of milliseconds
+	endless                      = 1e18                                 // ends a range: Grafana 11 matches none without an end
 )
 
 // from is a threshold; rising are thresholds in ascending order, of which the first colour applies below all others.

@@ -12,14 +12,13 @@ func onePlan() board {
 				"The locations that offer the plan, in stock or not.",
 				locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan))),
 				stockOverTime(24, 6, thisPlan, thisPlan), configurations("plan", thisPlan))},
-			{id: 200, title: "Price, restocks and hardware", panels: []dashboard.Panel{
+			{id: 200, title: "Price and restocks", panels: []dashboard.Panel{
 				panel{id: 301, title: "Price, " + inCurrency, w: 12, h: 8, decimals: new(2.0), alerts: "PlanPriceChanged"}.chart(
 					help("plan_price_usd_per_month"),
 					course("A", "{{plan}}", by("plan", prices("plan_price_", thisPlan)))),
 				panel{id: 208, title: "Restocks", w: 12, h: 8, decimals: new(0.0), min: new(0.0), interval: "2m", alerts: "PlanBackInStock"}.chart(
 					"How many times the plan came back in stock in the interval that begins at each time, also between two scrapes.",
 					course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", thisPlan)+"[$__interval] offset -$__interval)")+")")),
-				hardware(),
 			}},
 		},
 	}
@@ -31,14 +30,17 @@ func planTiles() []dashboard.Panel {
 	return []dashboard.Panel{
 		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 6, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
 			ofQuery("stock", set("mappings", append(oldStock[:3:3], stockTexts...))),
-			ofQuery("price", set("unit", "none"), set("decimals", 2)),
+			ofQuery("price", set("unit", "none"), set("decimals", 2)), ofQuery("cores", set("unit", "none"), set("decimals", 0)), ofQuery("memory", set("unit", "bytes"), set("decimals", 0)),
+			ofQuery("alternative", set("mappings", []mapping{value("1", "Alternative", plain)})),
 			ofQuery("order", set("mappings", []mapping{value("1", "Order", plain)}), set("links", []link{{"Order", "${__field.labels.order}", true}})),
 		}}.number(
-			help("plan_in_stock")+" For how long it has been so, as far as the exporter saw it begin, within a day; the price per month, excluding VAT; and the order form. What is old is grey.",
+			help("plan_in_stock")+" For how long it has been so, as far as the exporter saw it begin, within a day; the price per month, excluding VAT; cores and memory; the order form; and the alternative that the provider names while the plan is sold out. What is old is grey.",
 			now("stock", "stock", dated(gauge("plan", "plan_in_stock", thisPlan), "", "plans")),
 			now("for", "for", "time() - "+known("plan", changed("plan", "plan", thisPlan), "plan_in_stock")),
 			now("price", "per month", by("plan", prices("plan_price_", thisPlan))),
-			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan))),
+			now("cores", "cores", gauge("plan", "plan_cpu_cores", thisPlan)), now("memory", "memory", gauge("plan", "plan_memory_bytes", thisPlan)),
+			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan)),
+			now("alternative", "{{alternative}}", gauge("plan, alternative", "plan_availability_info", thisPlan, `alternative!=""`))),
 		panel{id: 103, title: "How long and how often", w: 8, h: 6, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "Nothing recorded by alerts/stock.rules.yml", overrides: []override{
 			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
 		}}.number(
@@ -49,17 +51,4 @@ func planTiles() []dashboard.Panel {
 			now("month", "in stock, 30 d", recorded("in_stock:avg30d")),
 			now("known", "known for", by("plan", "count_over_time("+history+"[30d])")+" / 480")), // one every three minutes
 	}
-}
-
-func hardware() dashboard.Panel {
-	return panel{id: 105, title: "Hardware", w: 24, h: 4, sort: "Name", hidden: []string{"plan"}}.table(
-		"The hardware of the plan, and the alternative that the provider names while it is sold out.",
-		flexible("name", "Name", 130).from(gauge("plan, name, family, gpu_model, storage", "plan_info", thisPlan)),
-		flexible("family", "Family", 90),
-		number("cores", "Cores", 58, gauge("plan", "plan_cpu_cores", thisPlan)),
-		number("memory", "Memory", 75, gauge("plan", "plan_memory_bytes", thisPlan)).unit("bytes").decimals(0),
-		flexible("gpu_model", "GPU", 130),
-		flexible("storage", "Storage", 180),
-		flexible("alternative", "Alternative", 140).from(once("plan", "alternative", "plan_availability_info", thisPlan)).linked(linkTo("plan", "plan", "This plan", "var-plan=${__value.raw}")),
-	)
 }

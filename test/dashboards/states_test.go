@@ -19,7 +19,7 @@ type state struct {
 	name   string
 	series map[string]string // values by selector, as promtool reads them
 	at     string
-	want   map[string]map[string]float64 // values by query and labels
+	want   map[string]map[string]float64 // values by query, or by the sum of one, and labels
 }
 
 var one = func(value float64) map[string]float64 { return map[string]float64{"{}": value} }
@@ -73,8 +73,7 @@ var states = []state{
 		`server_rental_server_status{job="a", instance="a", account="main", server="s", status="active"}`:                "1x60",
 		`server_rental_server_status{job="a", instance="b", account="main", server="s", status="suspended"}`:             "1x60",
 	}, "10m", map[string]map[string]float64{
-		"status/102/components": {`{state="operational"}`: 1}, "status/201/state": {`{location="fra", component="network", state="operational"}`: 1},
-		"accounts/304/status": {`{account="main", server="s", status="active"}`: 1},
+		"sum status/102/components": one(1), "sum status/201/state": one(1), "sum accounts/304/status": one(1), // either
 	}},
 	{"maintenance of one of two components", map[string]string{
 		`server_rental_component_state{job="a", instance="a", location="fra", component="network", state="Maintenance"}`: "1x60",
@@ -163,7 +162,11 @@ func TestStates(t *testing.T) {
 			for labels, value := range want {
 				samples = append(samples, object{"labels": labels, "value": value})
 			}
-			expressions = append(expressions, object{"expr": queries[key], "eval_time": s.at, "exp_samples": samples})
+			expr := queries[strings.TrimPrefix(key, "sum ")]
+			if strings.HasPrefix(key, "sum ") {
+				expr = "sum(" + expr + ")"
+			}
+			expressions = append(expressions, object{"expr": expr, "eval_time": s.at, "exp_samples": samples})
 		}
 		tests = append(tests, object{"name": s.name, "interval": "1m", "input_series": series, "promql_expr_test": expressions})
 	}

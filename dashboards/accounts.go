@@ -29,7 +29,7 @@ var (
 
 // sums says how many of the chosen accounts are known if these are not all.
 func sums() dashboard.Panel {
-	known, all := "count("+balance+")", "count("+perAccount(rejected)+")"
+	known, all := "count("+balance+")", "count("+perAccount(interval)+")"
 	few := func(unit string) []property { return []property{set("unit", unit), setSteps(rising(warn))} }
 	return panel{id: 701, title: "Money, USD", w: 7, h: 8, unit: "locale", decimals: new(0.0), lines: true, steps: rising(muted), alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow", overrides: []override{
 		ofQuery("until", set("unit", date)), ofQuery("missing", setSteps(missingSteps)), ofQuery("balance", setSteps(balanceSteps)),
@@ -46,7 +46,8 @@ func sums() dashboard.Panel {
 }
 
 func accountTable() dashboard.Panel {
-	api := column{ref: "token", name: "API", expr: "2 * min by (account) (" + gauge("account, collector", success, account) + ") - on (account) " + perAccount(rejected)}
+	works := "2 * min by (account) (" + gauge("account, collector", success, account) + ")"
+	api := column{ref: "token", name: "API", expr: works + " - " + perAccount(rejected) + " or " + works}
 	return panel{id: 107, title: "Accounts", w: 17, h: 8, sort: "API", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
 		"The chosen accounts: rejected tokens and old data first, then the first to run dry. Days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, the monthly cost, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
 		accountColumn("accounts"),

@@ -8,10 +8,10 @@ func onePlan() board {
 		name: "plan", title: "Server rental: one plan", from: "now-24h",
 		description: "One plan: stock, order form, price, restocks, locations and saved configurations.",
 		rows: []row{
-			{panels: append(planTiles(), panel{id: 401, title: "Locations", w: 8, h: 6, sort: "Location"}.table(
+			{panels: append(planTiles(), panel{id: 401, title: "Locations", w: 8, h: 8, sort: "Location"}.table(
 				"The locations that offer the plan, in stock or not.",
 				locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan))),
-				stockOverTime(24, 6, thisPlan, thisPlan), configurations("plan", thisPlan))},
+				stockOverTime(24, 5, thisPlan, thisPlan), configurations("plan", thisPlan))},
 			{id: 200, title: "Price and restocks", panels: []dashboard.Panel{
 				panel{id: 301, title: "Price, " + inCurrency, w: 12, h: 8, decimals: new(2.0), alerts: "PlanPriceChanged"}.chart(
 					help("plan_price_usd_per_month"),
@@ -28,7 +28,7 @@ func planTiles() []dashboard.Panel {
 	recorded := func(name string) string { return by("plan", "plan:server_rental_plan_"+name+"{"+thisPlan+"}") }
 	history := recordedStock + "{" + thisPlan + "}"
 	return []dashboard.Panel{
-		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 6, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
+		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 8, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
 			ofQuery("stock", set("mappings", append(oldStock[:3:3], stockTexts...))),
 			ofQuery("price", set("unit", "none"), set("decimals", 2)), ofQuery("cores", set("unit", "none"), set("decimals", 0)), ofQuery("memory", set("unit", "bytes"), set("decimals", 0)),
 			ofQuery("alternative", set("mappings", []mapping{value("1", "Alternative", plain)})),
@@ -41,7 +41,7 @@ func planTiles() []dashboard.Panel {
 			now("cores", "cores", gauge("plan", "plan_cpu_cores", thisPlan)), now("memory", "memory", gauge("plan", "plan_memory_bytes", thisPlan)),
 			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan)),
 			now("alternative", "{{alternative}}", gauge("plan, alternative", "plan_availability_info", thisPlan, `alternative!=""`))),
-		panel{id: 103, title: "How long and how often", w: 8, h: 6, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "Nothing recorded by alerts/stock.rules.yml", overrides: []override{
+		panel{id: 103, title: "How long and how often", w: 8, h: 8, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "Nothing recorded by alerts/stock.rules.yml", overrides: []override{
 			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
 		}}.number(
 			"How long the plan stays in stock and the time between two restocks, on average; how many restocks there were, and the share of time in stock, of 30 days, or the part of them that is known, as the last line says. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",

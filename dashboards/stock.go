@@ -88,7 +88,7 @@ func plans() dashboard.Panel {
 		planColumn("stock"),
 		address("order", "Order", gauge("plan, order", "plan_links_info", plan)),
 		priceColumn(price),
-		number("watched", "Watched", 80, "count by (plan) ("+own("watch_plan_in_stock", plan)+")").mapped(between(1, endless, "Yes", plain)),
+		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
 		number("stays", "Stays", 95, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
 		shareColumn(recorded("in_stock:avg30d")),
 		agoColumn("since", "Since", known("plan", changed("plan", "plan", plan), "plan_in_stock")),

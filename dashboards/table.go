@@ -70,7 +70,6 @@ func (c column) colours(steps *dashboard.ThresholdsConfig) column {
 func (c column) mapped(m ...mapping) column {
 	return c.with("mappings", append(m, noData("–"))).with("custom.cellOptions", object{"type": "color-text"})
 }
-
 func (c column) filled() column {
 	return c.with("custom.align", "center").with("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
 }

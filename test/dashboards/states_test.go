@@ -94,19 +94,19 @@ var states = []state{
 		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 121.0 / 480},
 	}},
 	{"one of three accounts is known", map[string]string{
-		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                 "12.5x60",
-		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`: "20x60",
-		`server_rental_exporter_api_token_rejected{job="a", instance="a", account="main"}`:         "0x60",
-		`server_rental_exporter_api_token_rejected{job="a", instance="a", account="lab"}`:          "1x60",
-		`server_rental_exporter_api_token_rejected{job="a", instance="a", account="held"}`:         "0x60",
+		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
+		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`:                      "20x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="lab"}`:  "60x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="held"}`: "60x60",
 	}, "10m", map[string]map[string]float64{
 		"accounts/701/balance": one(12.5), "accounts/701/known": one(1), "accounts/701/of": one(3), "accounts/701/missing": one(7.5),
 	}},
 	{"all accounts are known; neither a watch nor a saved configuration exists", map[string]string{
-		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:         "12.5x60",
-		`server_rental_exporter_api_token_rejected{job="a", instance="a", account="main"}`: "0x60",
-		`server_rental_configurations{job="a", instance="a", account="main"}`:              "0x60",
-		`server_rental_catalog_plans{job="a", instance="a"}`:                               "15x60",
+		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
+		`server_rental_configurations{job="a", instance="a", account="main"}`:                                           "0x60",
+		`server_rental_catalog_plans{job="a", instance="a"}`:                                                            "15x60",
 	}, "10m", map[string]map[string]float64{"accounts/701/known": {}, "accounts/701/of": {}, "stock/501/stock": one(-1), "stock/601/plans": one(-1)}},
 	{"nothing is known of watches and saved configurations", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/501/stock": {}, "stock/601/plans": {}}},
 }

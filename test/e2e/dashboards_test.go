@@ -185,7 +185,7 @@ func assertNear(t testing.TB, what string, got, want map[string]float64) {
 }
 
 // needsMore matches queries of the results of recording rules, and of what did not happen.
-var needsMore = regexp.MustCompile(`:avg\d+d|in_stock:max|plan_restocks_total{plan="|offset 30d|month="|state=~"\(\?i\)\.\*maintenance|configuration_last_|api_errors_total|ALERTS|absent\(exporter|unless on|up == 0|success{account=""|alternative!=`)
+var needsMore = regexp.MustCompile(`:avg\d+d|in_stock:max|plan_restocks_total{plan="|offset 30d|month="|state=~"\(\?i\)\.\*maintenance|configuration_last_|api_errors_total|ALERTS|absent\(exporter|unless on|up == 0|success{account=""|"\$plan"}\[1d|alternative!=`)
 
 // checkQuery checks that a query returns data in some currency, and none of another
 // program, with the labels that the legend names.

@@ -59,7 +59,7 @@ func accountTable() dashboard.Panel {
 		money("week", "Due, 7 d", due("7")),
 		money("month", "Due, 30 d", due("30")),
 		money("cost", "Per month", perAccount("account_cost_usd_per_month")),
-		state("factor", "Two-factor", 100, perAccount("account_two_factor_enabled"), yesNo("On", good, "Off", warn)),
+		state("factor", "Two-factor", 100, perAccount("account_two_factor_enabled"), yesNo("On", "Off", warn)),
 	)
 }
 

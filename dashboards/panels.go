@@ -55,6 +55,7 @@ const (
 
 // from is a threshold; rising are thresholds in ascending order, of which the first colour applies below all others.
 func from(value float64, colour string) step { return step{Value: &value, Color: colour} }
+
 func rising(first string, more ...step) *dashboard.ThresholdsConfig {
 	return &dashboard.ThresholdsConfig{Mode: "absolute", Steps: append([]step{{Color: first}}, more...)}
 }
@@ -84,14 +85,14 @@ func noData(text string) mapping {
 	return mapping{SpecialValueMap: &dashboard.SpecialValueMap{Type: "special", Options: dashboard.DashboardSpecialValueMapOptions{Match: "null+nan", Result: result(text, unknown)}}}
 }
 
-func yesNo(yes, yesColour, no, noColour string) []mapping {
-	return []mapping{value("1", yes, yesColour), value("0", no, noColour)}
+func yesNo(yes, no, noColour string) []mapping {
+	return []mapping{value("1", yes, good), value("0", no, noColour)}
 }
 
 var (
-	stockTexts   = yesNo("In stock", good, "Sold out", gone)
+	stockTexts   = yesNo("In stock", "Sold out", gone)
 	oldStock     = []mapping{value("2", "Sold out", unknown), value("3", "In stock", unknown), value("-1", "None saved", unknown)}
-	successTexts = yesNo("Working", good, "Failing", bad)
+	successTexts = yesNo("Working", "Failing", bad)
 	// States as the provider reports them. Only operational is known to be good.
 	componentStates = []mapping{words("/^operational$/i", "OK", good), words("/maintenance/i", "", plain), words(".+", "", bad)}
 )

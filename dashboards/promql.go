@@ -9,14 +9,11 @@ import (
 
 // Matchers of the variables. They match only series with the label.
 const (
-	account  = `account=~"$account"`
-	location = `location=~"$location"`
-	plan     = `plan=~"$plan"`
-	thisPlan = `plan="$plan"` // of the dashboard of one plan, whose variable is not escaped for a regular expression
-
-	// accountOrPublic also matches public collectors, which have no account and belong to every choice.
-	accountOrPublic = `account=~"$account|"`
-
+	account         = `account=~"$account"`
+	location        = `location=~"$location"`
+	plan            = `plan=~"$plan"`
+	thisPlan        = `plan="$plan"`         // of the dashboard of one plan, whose variable is not escaped for a regular expression
+	accountOrPublic = `account=~"$account|"` // also public collectors, which have no account
 	// States of components as the provider reports them.
 	inMaintenance = `state=~"(?i).*maintenance.*"`
 	failed        = `state!~"(?i)operational|.*maintenance.*"`
@@ -99,11 +96,6 @@ func works(labels, collector string) string {
 // dated adds 2 to what is old, because its collector fails.
 func dated(expr, labels, collector string) string {
 	return expr + " + on (" + labels + ") group_left () (2 - 2 * " + works(labels, collector) + ")"
-}
-
-// reported is whether each component had such a state in an interval. Only those that had have series.
-func reported(state string) string {
-	return by("location, component, state", next("max", "component_state", location, state))
 }
 
 // perExporter keeps the exporters of a metric that other programs export, too.

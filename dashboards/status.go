@@ -70,6 +70,9 @@ func components() []dashboard.Panel {
 	matrix.Transformations = append([]transformation{group}, matrix.Transformations...)
 
 	const legend = "{{component}} in {{location}}: {{state}}"
+	reported := func(state string) string { // only components that had such a state have series
+		return by("location, component, state", next("max", "component_state", location, state))
+	}
 	texts := func(text, colour string) property {
 		return set("mappings", []mapping{value("0", "None", good), between(1, endless, text, colour)})
 	}
@@ -128,7 +131,7 @@ func details() []dashboard.Panel {
 		),
 		panel{id: 505, title: "Builds and configuration", w: 12, h: 8, sort: "Exporter", alerts: "ConfigReloadFailed"}.table(
 			"The build of each exporter, and whether its configuration was loaded. After a failed reload it keeps its current configuration.",
-			flexible("instance", "Exporter", 150), state("reload", "Configuration", 115, gauge("instance", "exporter_config_last_reload_successful"), yesNo("OK", good, "Reload failed", bad)),
+			flexible("instance", "Exporter", 150), state("reload", "Configuration", 115, gauge("instance", "exporter_config_last_reload_successful"), yesNo("OK", "Reload failed", bad)),
 			flexible("version", "Version", 80),
 			flexible("revision", "Revision", 100), flexible("goversion", "Go", 90).from(gauge("instance, version, revision, goversion", "exporter_build_info")),
 		),

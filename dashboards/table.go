@@ -30,6 +30,7 @@ type link struct {
 func fixed(label, name string, width int) column {
 	return column{label: label, name: name}.with("custom.width", width)
 }
+
 func flexible(label, name string, minWidth int) column {
 	return column{label: label, name: name}.with("custom.minWidth", minWidth)
 }
@@ -48,9 +49,11 @@ func number(ref, name string, width int, expr string) column {
 func state(ref, name string, width int, expr string, texts []mapping) column {
 	return number(ref, name, width, expr).mapped(texts...).filled()
 }
+
 func when(ref, name string, width int, expr, unit string) column {
 	return number(ref, name, width, "1e3 * "+expr).unit(unit)
 }
+
 func money(ref, name, expr string) column {
 	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 110).unit(usd).decimals(2)
 }
@@ -70,6 +73,7 @@ func (c column) colours(steps *dashboard.ThresholdsConfig) column {
 func (c column) mapped(m ...mapping) column {
 	return c.with("mappings", append(m, noData("–"))).with("custom.cellOptions", object{"type": "color-text"})
 }
+
 func (c column) filled() column {
 	return c.with("custom.align", "center").with("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
 }

@@ -62,7 +62,7 @@ const (
 	savedPlan     = "ryzen-9-9950x"
 	oldPrice      = 12.5 // price of the first server of main, before it is 15
 	// restocking are the settings of an exporter that soon sees what happen changes.
-	restocking = "collectors: {transactions: {interval: 10s}, servers: {interval: 10s}}\nwatches: [{name: restocked, plans: [" + restockedPlan + "]}]\n"
+	restocking = "collectors: {transactions: {interval: 60s}, servers: {interval: 10s}}\nwatches: [{name: restocked, plans: [" + restockedPlan + "]}]\n"
 	queryStep  = 5 * time.Second
 	// queryWindow is Grafana's $__interval and $__rate_interval.
 	queryWindow = 20 * time.Second

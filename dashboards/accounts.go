@@ -50,7 +50,7 @@ func accountTable() dashboard.Panel {
 	api := column{ref: "token", name: "API", expr: works + " - " + perAccount(rejected) + " or " + works}
 	return panel{id: 107, title: "Accounts", w: 17, h: 8, sort: "API", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
 		"The chosen accounts: rejected tokens and old data first, then the first to run dry. Days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, the monthly cost, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
-		accountColumn("accounts"),
+		accountColumn("accounts").with("custom.minWidth", 90),
 		api.with("custom.width", 85).mapped(value("-1", "Rejected", bad), value("1", "Rejected", bad), value("0", "Old data", unknown), value("2", "OK", good)).filled(),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(rising(bad, from(2, warn), from(7, good))).ascending(),
 		when("until", "Funded until", 110, until, date),

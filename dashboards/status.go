@@ -53,8 +53,8 @@ func providerTiles() []dashboard.Panel {
 			ofPattern("/^operational$/i", setSteps(rising(good))), ofPattern("/maintenance/i", setSteps(rising(plain))),
 			ofQuery("incidents", setSteps(rising(good, from(1, bad)))),
 		}}.number(
-			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows.",
-			now("components", "{{state}}", "count by (state) ("+once("location, component", "state", "component_state", location)+")"),
+			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Components are not counted while the status cannot be fetched.",
+			now("components", "{{state}}", "count by (state) ("+once("location, component", "state", "component_state", location)+" and"+fresh+")"),
 			now("incidents", "incidents", gauge("", "incidents_ongoing")), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0")),
 	}
 }

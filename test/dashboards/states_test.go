@@ -76,6 +76,7 @@ var states = []state{
 		"sum status/102/components": one(1), "sum status/201/state": one(1), "sum accounts/304/status": one(1), // either
 	}},
 	{"maintenance of one of two components", map[string]string{
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "1x60",
 		`server_rental_component_state{job="a", instance="a", location="fra", component="network", state="Maintenance"}`: "1x60",
 		`server_rental_component_state{job="a", instance="a", location="fra", component="ddos", state="operational"}`:    "1x60",
 	}, "10m", map[string]map[string]float64{

@@ -22,15 +22,32 @@ mkdir -p "$work"
 
 # promtool evaluates each rule without the results of the others, so the samples of the rules
 # that others use are made here. It would also store alerts, as series with their names.
-plans=plan:server_rental_plan_in_stock:max
+stock=plan:server_rental_plan_in_stock:max
+stay=plan:server_rental_plan_stay_seconds:last
 saved=account_configuration:server_rental_configuration_in_stock:max
 echo groups: >"$work/rules.yml"
-sed -n '/name: server_rental_stock_history/,$p' "$rules" | sed "/record: $plans\$/,+1d; /record: $saved\$/,+1d" >>"$work/rules.yml"
+sed -n '/name: server_rental_stock_history/,$p' "$rules" |
+  sed "/record: $stock\$/,+1d; /record: $stay\$/,+3d; /record: $saved\$/,+1d" >>"$work/rules.yml"
 
 echo "generating $days days"
 simulator history --days="$days" --end="$end" |
-  sed "s/^server_rental_plan_in_stock{.*\(plan=\"[^\"]*\"\)}\(.*\)/&\\n$plans{\1}\2/
-    s/^server_rental_configuration_in_stock{.*\(account=\"[^\"]*\",configuration=\"[^\"]*\"\).*}\(.*\)/&\\n$saved{\1}\2/" >"$work/history.om"
+  awk -v stock=$stock -v stay=$stay -v saved=$saved '
+    { print }
+    /^server_rental_plan_in_stock/ {
+      match($1, /plan="[^"]*"/)
+      plan = "{" substr($1, RSTART, RLENGTH) "}"
+      print stock plan, $2, $3
+      if (plan in last && $2 > last[plan]) print stay plan, "-" (restock[plan] = $3), $3
+      if (plan in restock && $2 == 0) {
+        print stay plan, $3 - restock[plan], $3
+        delete restock[plan]
+      }
+      last[plan] = $2
+    }
+    /^server_rental_configuration_in_stock/ {
+      match($1, /account="[^"]*",configuration="[^"]*"/)
+      print saved "{" substr($1, RSTART, RLENGTH) "}", $2, $3
+    }' >"$work/history.om"
 
 # Larger blocks than usual: promtool reads the whole file for each.
 echo "creating blocks"

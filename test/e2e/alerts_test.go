@@ -74,28 +74,107 @@ func (p *phone) expect(text string, n int, within time.Duration) {
 	p.t.Logf("%q: after %s", text, time.Since(began).Round(time.Second))
 }
 
-func startAlertmanager(t *testing.T, config string) *simtest.Process {
+// startCluster runs a cluster of n Alertmanagers.
+func startCluster(t *testing.T, n int, config string) (all []*simtest.Process) {
 	t.Helper()
-	dir := t.TempDir()
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config)
-	return start(t, simtest.FreeAddress(t), repo.Program(t, "prometheus-alertmanager", "alertmanager"),
-		"--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	var peers []string
+	for range n {
+		dir, address := t.TempDir(), simtest.FreeAddress(t)
+		args := []string{
+			"--config.file=" + simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), config), "--storage.path=" + filepath.Join(dir, "data"),
+			"--cluster.listen-address=" + address, "--cluster.advertise-address=" + address,
+		}
+		all = append(all, start(t, simtest.FreeAddress(t), repo.Program(t, "prometheus-alertmanager", "alertmanager"), append(args, peers...)...))
+		peers = append(peers, "--cluster.peer="+address)
+	}
+	return all
 }
 
-// startStack runs a Prometheus that scrapes an exporter with rules, and Alertmanager with the
-// configuration of the repository, which sends to a phone.
-func startStack(t *testing.T, exporter *simtest.Process, rules string) (*prometheus, *phone) {
+// startNotifier runs a cluster of Alertmanagers with the configuration of the repository, which sends to
+// a phone.
+func startNotifier(t *testing.T, n int) ([]*simtest.Process, *phone) {
 	t.Helper()
 	to := newPhone(t)
-	alertmanager := startAlertmanager(t, strings.ReplaceAll(repo.Read(t, "alerts/alertmanager.yml"), "http://ntfy.invalid", to.URL))
+	return startCluster(t, n, strings.ReplaceAll(repo.Read(t, "alerts/alertmanager.yml"), "http://ntfy.invalid", to.URL)), to
+}
+
+// startStack runs a Prometheus that scrapes an exporter with rules, and two Alertmanagers. The target has
+// labels of its own with names of labels of the metrics.
+func startStack(t *testing.T, exporter *simtest.Process, rules string) (*prometheus, *phone) {
+	t.Helper()
+	cluster, to := startNotifier(t, 2)
+	address := func(p *simtest.Process) string { return strings.TrimPrefix(p.URL, "http://") }
 	return startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 15s, evaluation_interval: 15s}
 rule_files: ['%s/*.rules.yml']
 scrape_configs:
-  - {job_name: rental, static_configs: [{targets: [%q]}]}
+  - {job_name: rental, honor_labels: true, static_configs: [{targets: [%q], labels: {account: cloud, location: home, plan: p, server: s}}]}
 alerting:
-  alertmanagers: [{static_configs: [{targets: [%q]}]}]
-`, rules, strings.TrimPrefix(exporter.URL, "http://"), strings.TrimPrefix(alertmanager.URL, "http://"))), to
+  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
+`, rules, address(exporter), address(cluster[0]), address(cluster[1]))), to
+}
+
+// post sends an alert to all members of a cluster, as Prometheus does. It ends at a time, if that is not
+// zero.
+func post(t *testing.T, cluster []*simtest.Process, labels, annotations map[string]string, startsAt, endsAt time.Time) {
+	t.Helper()
+	alert := map[string]any{"labels": labels, "annotations": annotations, "startsAt": startsAt}
+	if !endsAt.IsZero() {
+		alert["endsAt"] = endsAt
+	}
+	body := simtest.Encode(t, []any{alert})
+	for _, member := range cluster {
+		r, err := http.Post(member.URL+"/api/v2/alerts", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		simtest.AssertEqual(t, "status", r.StatusCode, http.StatusOK)
+	}
+}
+
+// TestCluster tells two and three Alertmanagers of a restock, its end, a second restock after two minutes
+// (Prometheus keeps the first alert for one of them), and of a critical state of an account after that of
+// another: one message each.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			cluster, to := startNotifier(t, n)
+			for _, member := range cluster {
+				member.Eventually("members", func() bool {
+					return strings.Contains(member.Get("/metrics").Body, fmt.Sprintf("\nalertmanager_cluster_members %d\n", n))
+				})
+			}
+			time.Sleep(20 * time.Second) // until the cluster settles
+			restock := map[string]string{"alertname": "ServerRentalWatchHit", "kind": "news", "severity": "warning", "plan": "p"}
+			negative := func(account string) map[string]string {
+				return map[string]string{"alertname": "ServerRentalBalanceNegative", "kind": "state", "severity": "critical", "account": account}
+			}
+			summary := map[string]string{"summary": "Plan p hits."}
+			began := time.Now()
+			at := func(after time.Duration) time.Time {
+				time.Sleep(time.Until(began.Add(after)))
+				return time.Now()
+			}
+			post(t, cluster, restock, summary, began, time.Time{})
+			to.expect("Plan ", 1, 5*time.Second)
+			post(t, cluster, negative("a"), map[string]string{"summary": "Balance of a."}, began, time.Time{})
+			to.expect("Balance ", 1, 15*time.Second)
+			post(t, cluster, negative("b"), map[string]string{"summary": "Balance of b."}, at(20*time.Second), time.Time{})
+			to.expect("Balance ", 2, 45*time.Second)
+			post(t, cluster, restock, summary, began, at(90*time.Second))
+			second := at(150 * time.Second)
+			simtest.AssertEqual(t, "messages of a restock", to.count("Plan "), 1)
+			post(t, cluster, restock, summary, second, time.Time{})
+			to.expect("Plan ", 2, 15*time.Second)
+			post(t, cluster, restock, summary, second, at(200*time.Second))
+			at(300 * time.Second)
+			simtest.AssertEqual(t, "messages of restocks", to.count("Plan "), 2)
+			simtest.AssertEqual(t, "messages", len(to.messages), 4)
+		})
+	}
 }
 
 // setStock changes the stock of saved configurations of an account, by their position.
@@ -224,7 +303,7 @@ inhibit_rules:
 			alerts = append(alerts, alert{labels{"alertname": name, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
 		}
 	}
-	alertmanager := startAlertmanager(t, config)
+	alertmanager := startCluster(t, 1, config)[0]
 	r, err := http.Post(alertmanager.URL+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, alerts)))
 	if err != nil {
 		t.Fatal(err)

@@ -132,8 +132,11 @@ func messages(r rulefmt.Rule, results map[string]map[time.Duration]bool, length 
 		return n
 	}
 	wait, interval := time.Duration(0), 5*time.Minute
-	if r.Alert == "ServerRentalCollectorFailing" {
+	switch {
+	case r.Alert == "ServerRentalCollectorFailing":
 		wait, interval = 5*time.Minute, time.Hour
+	case r.Labels["severity"] == "critical":
+		interval = step
 	}
 	since, fired := map[string]time.Duration{}, map[string]time.Duration{} // when alerts became pending, and last fired
 	told, sent, began := map[string]bool{}, -interval, time.Duration(0)

@@ -15,8 +15,8 @@ local groups = std.flatMap(function(text) parse(text).groups, [
 
 {
   // Each group has either alerts or recording rules.
-  prometheusAlerts+:: { groups: [g for g in groups if 'alert' in g.rules[0]] },
-  prometheusRules+:: { groups: [g for g in groups if 'record' in g.rules[0]] },
+  prometheusAlerts+:: { groups+: [g for g in groups if 'alert' in g.rules[0]] },
+  prometheusRules+:: { groups+: [g for g in groups if 'record' in g.rules[0]] },
 
   grafanaDashboards+:: {
     'server-rental-accounts.json': import '../dashboards/server-rental-accounts.json',

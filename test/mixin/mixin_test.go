@@ -50,6 +50,19 @@ func TestMixin(t *testing.T) {
 	})
 }
 
+// TestOthers adds the mixin to another one, and another one to it.
+func TestOthers(t *testing.T) {
+	const other = "{ prometheusAlerts+:: { groups+: [{ name: 'other' }] }, prometheusRules+:: { groups+: [{ name: 'other' }] } }"
+	for _, sum := range []string{"ours + other", "other + ours"} {
+		got := evaluate(t, "local ours = import 'mixin.libsonnet'; local other = "+other+"; local all = "+sum+`;
+			{ [kind]: std.sort([g.name for g in all[kind].groups]) for kind in ['prometheusAlerts', 'prometheusRules'] }`)
+		simtest.AssertEqual(t, sum, simtest.Decode(t, []byte(got)), map[string]any{
+			"prometheusAlerts": []any{"other", "server_rental_billing", "server_rental_exporter", "server_rental_status", "server_rental_stock"},
+			"prometheusRules":  []any{"other", "server_rental_stock_history"},
+		})
+	}
+}
+
 // TestOverride evaluates the example of README.md.
 func TestOverride(t *testing.T) {
 	block := regexp.MustCompile("(?s)```jsonnet\n(.+?)```").FindStringSubmatch(repo.Read(t, "mixin/README.md"))

@@ -76,6 +76,17 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestHonorLabels checks that in each configuration a label of the target cannot rename one of the
+// metrics, by which alerts group.
+func TestHonorLabels(t *testing.T) {
+	job := regexp.MustCompile(`job_name: server_rental\b(.*\n?.*)`)
+	for _, path := range []string{"README.md", "CONTRIBUTING.md", "docs/notifications.md", "deploy/compose/prometheus.yml", "deploy/prometheus/service-discovery.yml"} {
+		if found := job.FindString(repo.Read(t, path)); !strings.Contains(found, "honor_labels: true") {
+			t.Errorf("%s: got %q, want honor_labels: true", path, found)
+		}
+	}
+}
+
 // TestQueries checks that each PromQL example names only metrics and labels that the
 // exporter has.
 func TestQueries(t *testing.T) {

@@ -53,7 +53,7 @@ var states = []state{
 	}},
 	{"no exporter, no rules", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/901/api": one(-1), "status/901/rules": one(1)}},
 	{"three alerts fire, one of which nobody is told, and one is pending", map[string]string{
-		`exporter:server_rental_exporter_build_info:count`: "1x60",
+		`plan:server_rental_plan_in_stock:avg90d`: "1x60",
 		`ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", severity="critical", kind="state", account="main", server="s"}`:      "1x60",
 		`ALERTS{alertname="ServerRentalConfigurationBackInStock", alertstate="firing", severity="warning", kind="news", plan="p", location="fra"}`: "1x60",
 		`ALERTS{alertname="ServerRentalPlanSoldOut", alertstate="firing", severity="info", kind="news", plan="p"}`:                                 "1x60",
@@ -116,7 +116,7 @@ var states = []state{
 // of the present are empty, but for those of what is not the provider's.
 func exporterDown(t *testing.T) state {
 	s := state{"the exporter is down", map[string]string{
-		`up{job="a", instance="a"}`: "1x20 0x20", `exporter:server_rental_exporter_build_info:count`: "1x20 0x20",
+		`up{job="a", instance="a"}`: "1x20 0x20", `plan:server_rental_plan_in_stock:avg90d`: "1x20 0x20",
 	}, "30m", map[string]map[string]float64{}}
 	for _, d := range exporter.Definitions() {
 		labels := []string{`job="a"`, `instance="a"`}

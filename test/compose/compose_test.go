@@ -125,7 +125,7 @@ func TestLineEndings(t *testing.T) {
 // the containers, can then read what is mounted, but not the secrets.
 func TestUmask(t *testing.T) {
 	dir := t.TempDir()
-	repo.Run(t, repo.Path(t, "."), "bash", "-c", `umask 077 && git checkout-index --all --prefix="$0/"`, dir)
+	repo.Run(t, repo.Path(t, "."), "bash", "-c", `cp -r alerts dashboards deploy "$0" && chmod -R go= "$0"`, dir)
 	for _, block := range repo.Documents(t)["deploy/compose/README.md"].Blocks {
 		if strings.Contains(block.Text, "\nchmod ") {
 			withoutDocker := regexp.MustCompile(`(?m)^docker .*`).ReplaceAllString(block.Text, "")

@@ -126,7 +126,7 @@ func (r *Runner) stepWatches() (events []collector.Event) {
 		r.watches[i], matches = w, matches+w.Matches()
 		events = append(events, w.Events...)
 	}
-	if unmatched != r.unmatched {
+	if unmatched > 0 && r.unmatched == 0 {
 		level.Warn(&r.log).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
 	}
 	r.unmatched = unmatched

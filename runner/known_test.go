@@ -2,6 +2,8 @@ package runner
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -187,5 +189,31 @@ func TestWatches(t *testing.T) {
 		h.assertEqual("plans without locations", h.values("watch_plans"), map[string]float64{"gpu": 13})
 		h.run(watch())
 		h.assertEqual("plans without watches", h.values("watch_plans"), map[string]float64{})
+	})
+}
+
+// TestTooManyMatches has eleven watches of 2,000 plans each: one more than may match.
+func TestTooManyMatches(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			like := w.Plans[0]
+			w.Plans = nil
+			for i := range 2_000 {
+				plan := maps.Clone(like)
+				plan["id"] = fmt.Sprint("plan-", i)
+				w.Plans = append(w.Plans, plan)
+			}
+		})
+		var watches []collector.Watch
+		want := map[string]float64{}
+		for i := range 11 {
+			watches = append(watches, collector.Watch{Name: fmt.Sprint("w", i), GPU: new(false)})
+			want[watches[i].Name] = 2_000
+		}
+		delete(want, "w10")
+		h.run(watch(watches...))
+		h.runFor(3 * time.Minute)
+		h.assertEqual("plans that match", h.values("watch_plans"), want)
+		h.log.Assert(t, `level=warn msg="watches match too many plans, and some are not shown" watches=1 limit=20000`)
 	})
 }

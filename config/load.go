@@ -57,8 +57,9 @@ func (i *integer) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// HTTP holds the settings of an HTTP client. Its follow_redirects has no effect: redirects
-// are never followed, because a token must not leave the base URL's origin.
+// HTTP holds the settings of an HTTP client. Two have no effect: follow_redirects, because a token
+// must not leave the base URL's origin, and enable_http2, because each request has a connection of its
+// own.
 type HTTP struct {
 	promconfig.HTTPClientConfig
 	invalid error // the outcome of the validation

@@ -107,8 +107,8 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	}
 	for _, status := range topupStates() {
 		if count(newest.Count) < newest.Meta.Total {
-			query := url.Values{"status": {string(status)}, "limit": {"1"}}
-			page, err := rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: path, Query: query}, 1)
+			list := rentalapi.List{Path: path, Query: url.Values{"status": {string(status)}}, PageItems: 1}
+			page, err := rentalapi.GetPage[topup](ctx, api, list, 1)
 			switch {
 			case err != nil:
 				return Snapshot{}, err

@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,16 @@ func TestTopupsChange(t *testing.T) {
 			h.assertFetch("later", byState(), topupSeries(h.account.Topups, ""), 0)
 		})
 	}
+}
+
+// TestTopupsWithoutLimit has pages that do not tell their size: it is the one that was asked for.
+func TestTopupsWithoutLimit(t *testing.T) {
+	list := manyTopups(2, 99)
+	f := newTopupTest(t, list)
+	f.body = func(query url.Values) []byte {
+		return regexp.MustCompile(`"(limit|pages)":\d+,?`).ReplaceAll([]byte(f.Body("/topups?"+query.Encode(), f.token)), nil)
+	}
+	f.assertFetch("fetch", byState(), topupSeries(list, ""), 0)
 }
 
 // TestTopupsInvalid has top-ups on the newest page of a long history that are not understood.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
 	"reflect"
 	"slices"
@@ -65,15 +64,16 @@ type Page[T, M any] struct {
 
 // List says which list to fetch. Its items are structs with a field ID, whose kind is string.
 type List struct {
-	Path     string // path below the base URL
-	Query    url.Values
-	MaxItems int // bound; a response with more fails with ErrTooLarge; 0 of a page: 20,000
+	Path      string // path below the base URL
+	Query     url.Values
+	MaxItems  int // bound; a response with more fails with ErrTooLarge; 0 of a page: 20,000
+	PageItems int // size of a page that is asked for; 0 for MaxPageItems
 }
 
 // PageMeta is the meta object of a list with pages.
 type PageMeta struct {
-	Total        Count
-	Pages, Limit *Count `api:"optional"` // pages in all; the size of a page
+	Total Count
+	Limit *Count `api:"optional"` // the size of a page
 }
 
 // envelope holds the parts of a response; those that it lacks are empty.
@@ -145,10 +145,11 @@ func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], e
 	return p, p.readMeta(meta)
 }
 
-// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A page with fewer
-// items than its place in the total demands fails with ErrIncomplete.
+// GetPage fetches one page of a list; pages count from 1. A page with fewer items than its place in the
+// total demands fails with ErrIncomplete.
 func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, PageMeta], error) {
-	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
+	size := cmp.Or(l.PageItems, MaxPageItems)
+	query := url.Values{"limit": {strconv.Itoa(size)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
 	l.Query, l.MaxItems = query, cmp.Or(l.MaxItems, 20_000)
 	p, err := GetList[T, PageMeta](ctx, api, l)
@@ -156,16 +157,13 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 		return p, err
 	}
 	for _, e := range p.metaErrors {
-		if e.Field == "" || e.Field == "total" { // others are only compared
+		if e.Field == "" || e.Field == "total" { // limit is only compared
 			return p, fmt.Errorf("meta: %w", e)
 		}
 	}
-	limit := Count(MaxPageItems)
-	switch m := p.Meta; {
-	case m.Limit != nil && *m.Limit >= 1:
-		limit = min(limit, *m.Limit)
-	case m.Pages != nil && *m.Pages >= 1:
-		limit = Count(math.Ceil(float64(m.Total / *m.Pages)))
+	limit := Count(size)
+	if told := p.Meta.Limit; told != nil && *told >= 1 {
+		limit = min(limit, *told)
 	}
 	if demanded := min(limit, p.Meta.Total-Count(page-1)*limit); Count(p.Count) < demanded {
 		return p, fmt.Errorf("data: %d items, but meta demands %v: %w", p.Count, demanded, ErrIncomplete)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-kit/log"
@@ -56,13 +57,16 @@ func (j *job) run(ctx context.Context) {
 	}
 }
 
+// errTooSlow is the error of a fetch that waits to make a request when its interval ends.
+var errTooSlow = &rentalapi.Error{Reason: rentalapi.Timeout, Err: errors.New("timed out before all requests were made: the rate limit, or the API, is too slow for the interval")}
+
 // attempt fetches once, and installs the response or records the failure, unless ctx ends. A fetch
 // that takes longer than its interval fails.
 func (j *job) attempt(ctx context.Context) {
 	r, client, began := j.runner, j.account.client, time.Now()
 	r.mu.Lock()
 	j.health.Next = time.Time{}
-	fetchCtx, cancel := context.WithTimeout(ctx, j.health.Interval)
+	fetchCtx, cancel := context.WithTimeoutCause(ctx, j.health.Interval, errTooSlow)
 	r.mu.Unlock()
 	defer cancel()
 	snap, err := j.resource.Fetch(fetchCtx, client, j.account.name)

@@ -156,6 +156,22 @@ func TestSlowFetches(t *testing.T) {
 	})
 }
 
+// TestSlowRateLimit has a rate limit that more accounts with one token use than it is for.
+func TestSlowRateLimit(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.limits = rentalapi.Limits{Public: 30, Account: 5}
+		h.reset()
+		c := configure(30*time.Second, 10*time.Minute, "servers")
+		for i := range rentalapi.Burst {
+			c.Accounts = append(c.Accounts, testAccount(fmt.Sprint(i), simtest.MainToken))
+		}
+		h.run(c)
+		time.Sleep(35 * time.Second)
+		h.log.Assert(t, `level=error collector=servers account=* msg="collector failed" err="timed out before all requests were made: *"`)
+		h.assertEqual("errors", h.values("exporter_api_errors_total")["/servers timeout"], 1.0)
+	})
+}
+
 // TestAccountsInStep has accounts that start one after the other: the collectors of one are
 // fetched together, those of different accounts are not for long.
 func TestAccountsInStep(t *testing.T) {

@@ -57,14 +57,10 @@ var (
 	ErrIncomplete error = &Error{Reason: Incomplete, Err: errors.New("response is incomplete")}
 )
 
-// ReasonOf returns the reason of an error that wraps an *Error, Timeout for a fetch whose time is
-// over, and Decode for any other.
+// ReasonOf returns the reason of an error that wraps an *Error, and Decode for any other.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return Timeout
 	}
 	return Decode
 }

@@ -62,7 +62,7 @@ func (a *API) limiter(token Fingerprint) *limiter {
 	return l
 }
 
-// wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
+// wait returns when a request with a token may be sent, or fails with an *Error or the cause of ctx.
 // It takes a slot, which the caller must free: a request is counted when only its connection can
 // delay it.
 func (c *Client) wait(ctx context.Context, token Fingerprint) error {
@@ -72,7 +72,7 @@ func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case c.api.slots <- struct{}{}:
 		}
 		delay, err := c.take(token)
@@ -85,7 +85,7 @@ func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-time.After(delay):
 		}
 	}

@@ -121,6 +121,11 @@ func TestTransactionsRefused(t *testing.T) {
 		"meta.total: changed between two pages: response is incomplete": func(f *fetchTest) {
 			f.account.Transactions = f.account.Transactions[1:]
 		},
+		"data: more than 100 items: response is too large": func(f *fetchTest) { // a whole history as a page
+			f.body = func(url.Values) []byte {
+				return simtest.Encode(f.t, simulator.Object{"data": f.account.Transactions, "meta": simulator.Object{"total": 250}})
+			}
+		},
 		"data: a transaction of an earlier page again: response is incomplete": func(f *fetchTest) { // the first page again
 			f.body = func(url.Values) []byte {
 				return []byte(strings.Replace(f.Body("/transactions?limit=100", f.token), `"page":1,`, "", 1))

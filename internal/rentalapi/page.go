@@ -66,7 +66,7 @@ type Page[T, M any] struct {
 type List struct {
 	Path      string // path below the base URL
 	Query     url.Values
-	MaxItems  int // bound; a response with more fails with ErrTooLarge; 0 of a page: 20,000
+	MaxItems  int // bound; a response with more fails with ErrTooLarge; MaxPageItems of a page
 	PageItems int // size of a page that is asked for; 0 for MaxPageItems
 }
 
@@ -151,7 +151,7 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 	size := cmp.Or(l.PageItems, MaxPageItems)
 	query := url.Values{"limit": {strconv.Itoa(size)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
-	l.Query, l.MaxItems = query, cmp.Or(l.MaxItems, 20_000)
+	l.Query, l.MaxItems = query, MaxPageItems
 	p, err := GetList[T, PageMeta](ctx, api, l)
 	if err != nil {
 		return p, err

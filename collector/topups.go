@@ -46,11 +46,6 @@ func documentedState(status state) state {
 	return ""
 }
 
-// isOpen returns whether a top-up with a status waits for a payment or its confirmations.
-func isOpen(status state) bool {
-	return slices.Contains(topupStates()[:2], documentedState(status))
-}
-
 var (
 	topupSet metric.Set
 
@@ -124,10 +119,10 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	return s, nil
 }
 
-// addOpen adds the open top-ups.
+// addOpen adds the open top-ups, which wait for a payment or its confirmations.
 func addOpen(b *metric.Builder, all []*topup) {
 	for _, t := range all {
-		if !isOpen(t.Status) {
+		if !slices.Contains(topupStates()[:2], documentedState(t.Status)) {
 			continue
 		}
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)

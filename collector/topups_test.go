@@ -104,31 +104,6 @@ func TestTopups(t *testing.T) {
 	}
 }
 
-// TestTopupsChange changes the state of a top-up between the requests of one fetch. It is counted in
-// both states then, or in none, until the next fetch.
-func TestTopupsChange(t *testing.T) {
-	for _, c := range []struct{ from, to, asked, counted string }{ // it changes before the request for the state asked
-		{"pending", "confirming", "confirming", "pending confirming"}, {"confirming", "pending", "confirming", ""}, {"confirming", "paid", "paid", "confirming paid"},
-	} {
-		t.Run(c.from+" "+c.to, func(t *testing.T) {
-			all := simulator.Topups(300, today)
-			h := newTopupTest(t, append([]simulator.Object{oneTopup("a", c.from)}, all...))
-			first := topupSeries(append(all, oneTopup("a", c.from)), c.from)
-			for state := range strings.FieldsSeq(c.counted) {
-				first[simtest.Series("server_rental_topups", "account", "main", "status", state)]++
-			}
-			h.before = func(query url.Values) error {
-				if query.Get("status") == c.asked {
-					h.account.Topups[0]["status"] = c.to
-				}
-				return nil
-			}
-			h.assertFetch("change", byState(), first, 0)
-			h.assertFetch("later", byState(), topupSeries(h.account.Topups, ""), 0)
-		})
-	}
-}
-
 // TestTopupsWithoutLimit has pages that do not tell their size: it is the one that was asked for.
 func TestTopupsWithoutLimit(t *testing.T) {
 	list := manyTopups(2, 99)

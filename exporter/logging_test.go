@@ -23,7 +23,7 @@ func TestLog(t *testing.T) {
 		var out bytes.Buffer
 		logger := newLogger(&out, "info", format)
 		level.Warn(logger).Log("msg", "in\njected\x1b")
-		newSlogger(logger).Info("Listening", "address", ":1")
+		newSlogger(logger).With("address", ":1").Info("Listening")
 		simtest.AssertEqual(t, format, regexp.MustCompile(`20\d\d-[0-9T:.-]+Z`).ReplaceAllString(out.String(), "T"), want)
 	}
 }
@@ -74,11 +74,4 @@ func TestEndsWithStuckLog(t *testing.T) {
 	case <-time.After(drainTime + 10*time.Second):
 		t.Error("does not end")
 	}
-}
-
-// TestLibraryLogger asserts that attributes of a library's logger keep lines as they are.
-func TestLibraryLogger(t *testing.T) {
-	var out bytes.Buffer
-	newSlogger(newLogger(&out, "info", "logfmt")).With("address", ":1").Info("Listening")
-	simtest.AssertEqual(t, "line", regexp.MustCompile(`ts=\S+ `).ReplaceAllString(out.String(), ""), "level=info msg=Listening address=:1\n")
 }

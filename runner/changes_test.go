@@ -67,21 +67,6 @@ func (h *harness) assertInterval(want time.Duration) {
 	h.assertEqual("interval", h.values("exporter_collector_interval_seconds")["configurations main"], want.Seconds())
 }
 
-// TestRepeatedRestocks has a configuration that is in stock for a minute, and then sold out for one.
-func TestRepeatedRestocks(t *testing.T) {
-	withSaved(t, func(_ *testing.T, h *harness) {
-		h.run(waiting(15 * time.Second))
-		h.settle()
-		for range 6 {
-			h.setPlace(true)
-			time.Sleep(time.Minute)
-			h.setPlace(false)
-			time.Sleep(time.Minute)
-		}
-		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1 epyc-7443p fra": 6})
-	})
-}
-
 // TestShortRestock has restocks of 20 seconds that no response of /plans ever shows.
 func TestShortRestock(t *testing.T) {
 	withSaved(t, func(_ *testing.T, h *harness) {

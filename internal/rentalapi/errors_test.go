@@ -113,6 +113,7 @@ func TestProxy(t *testing.T) {
 // is counted, and that no error contains a secret.
 func TestFailures(t *testing.T) {
 	const secret = simtest.MainToken
+	const tooLarge = "response headers of more than 256 KiB"
 	const timedOut = "timed out before the response was complete"
 	const webPage = "response: a web page: api.base_url probably leads to a site and not to the API"
 	reply := func(status int, body string) http.HandlerFunc { return simtest.Reply(status, nil, body) }
@@ -127,10 +128,11 @@ func TestFailures(t *testing.T) {
 		"429":                 {reply(429, ``), RateLimited, "429", "status 429"},
 		"500 with HTML":       {reply(500, `<html>`+secret), Status, "500", "status 500"},
 		"503":                 {reply(503, ``), Unavailable, "503", "status 503"},
-		"204":                 {reply(204, ``), Status, "204", "status 204"},
+		"204 with body":       {raw("HTTP/1.1 204 x\r\n\r\n" + secret), Status, "204", "status 204"},
 		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
 		"JSON as text/html":   {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
 		"no JSON":             {reply(200, `x`), Decode, "200", "response: text, not a JSON object"},
+		"array":               {reply(200, "[]"), Decode, "200", "response: JSON, but not an object"},
 		"zeros":               {reply(200, "\x00"), Decode, "200", "response: binary data, not JSON"},
 		"empty":               {reply(200, " \n"), Decode, "200", "response: empty"},
 		"Brotli":              {simtest.Reply(200, http.Header{"Content-Encoding": {"br"}}, secret), Decode, "200", "response: Content-Encoding br, but gzip was asked for"},
@@ -141,6 +143,9 @@ func TestFailures(t *testing.T) {
 		"endless":             {endless(200), TooLarge, "200", "response is too large"},
 		"endless error":       {endless(500), Status, "500", "status 500"},
 		"a byte per second":   {trickle, Timeout, "200", timedOut},
+		"large header":        {raw("HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n"), TooLarge, "error", tooLarge},
+		"many lines":          {raw("HTTP/1.1 200 x\r\n" + strings.Repeat("X: y\r\n", 1_500_000) + "\r\n"), TooLarge, "error", tooLarge},
+		"many 103":            {raw(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 20_000)), TooLarge, "error", tooLarge},
 		"no HTTP":             {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as status":    {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as header":    {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},

@@ -170,7 +170,7 @@ func TestNotices(t *testing.T) {
 		{name: "collectors", given: given{
 			health: []health{
 				state("plans", time.Minute, errDown), state("status", time.Minute, failed("connection refused")), state("account", 0, errDown),
-				state("locations", time.Minute, failed("status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
+				state("locations", time.Minute, failed("status 503")), state("transactions", 9*time.Minute, nil), // under way
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
 			},
 			reload: errors.New("rental.yml:\nline 1: fault"),

@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -12,7 +11,7 @@ import (
 
 // Account is the provider's Account, without the e-mail address.
 type Account struct {
-	ID        string // never blank in Data
+	ID        string // never empty in Data
 	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
@@ -48,7 +47,7 @@ func getAccount(ctx context.Context, api rentalapi.Getter, path string, b *metri
 			return Snapshot{}, fmt.Errorf("data.%w: %w", e, rentalapi.ErrIncomplete)
 		}
 	}
-	if strings.TrimSpace(a.ID) == "" {
+	if a.ID == "" {
 		return Snapshot{}, fmt.Errorf("data.id: empty: %w", rentalapi.ErrIncomplete)
 	}
 	b.Add(accountInfo, 1, a.ID, a.Name)

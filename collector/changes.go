@@ -146,9 +146,6 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 	next := Changes{known: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
 	maps.Copy(next.last, c.last)
 	for _, i := range items {
-		if _, twice := next.records[i.id]; twice { // an item that moved between the requests for two pages
-			continue
-		}
 		r, known := c.records[i.id]
 		isOther := r.self != "" && i.self != "" && r.self != i.self
 		if isOther && !r.removed {

@@ -267,6 +267,20 @@ func clientOver(base *url.URL, transport http.RoundTripper) *Client {
 	return New("test/1", Settings{BaseURL: base, Timeout: time.Minute, Limits: Limits{Public: 59}, Transport: transport}, nil).Client("", nil)
 }
 
+// clientTo returns a public client of a base URL, with the transport of a configuration.
+func clientTo(t *testing.T, base string, cfg promconfig.HTTPClientConfig, dial Dial) *Client {
+	t.Helper()
+	transport, err := NewTransport(cfg, dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientOver(u, transport)
+}
+
 func assertBackoffError(t *testing.T, err error, until time.Time, text string) {
 	t.Helper()
 	var failure *Error

@@ -73,13 +73,8 @@ func TestFiles(t *testing.T) {
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
 	newFetch := func(c config.HTTPClientConfig) func() string {
-		transport, err := NewTransport(c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func() string {
-			return errorText(fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, transport), "/plans"))
-		}
+		client := clientTo(t, "https://127.0.0.1:1", c, nil)
+		return func() string { return errorText(fetchList(t.Context(), client, "/plans")) }
 	}
 	header := newFetch(config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}})
 	authority := newFetch(config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}})
@@ -101,11 +96,7 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := NewTransport(config.HTTPClientConfig{ProxyConfig: config.ProxyConfig{ProxyURL: config.URL{URL: address}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, transport)
+	client := clientTo(t, "https://rental.example", config.HTTPClientConfig{ProxyConfig: config.ProxyConfig{ProxyURL: config.URL{URL: address}}}, nil)
 	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxy: status 407 Proxy Authentication Required")
 }
 

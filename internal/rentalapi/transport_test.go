@@ -115,15 +115,7 @@ func TestHTTP2(t *testing.T) {
 	defer server.Close()
 	cfg := promconfig.DefaultHTTPClientConfig
 	cfg.TLSConfig.InsecureSkipVerify = true
-	transport, err := NewTransport(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := url.Parse(server.URL + "/api/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := GetList[testItem, struct{}](t.Context(), clientOver(base, transport), testList("/plans"))
+	page, err := GetList[testItem, struct{}](t.Context(), clientTo(t, server.URL+"/api/v1", cfg, nil), testList("/plans"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,18 +138,11 @@ func TestAddresses(t *testing.T) {
 		cfg := promconfig.DefaultHTTPClientConfig
 		cfg.ProxyURL, cfg.NoProxy = promconfig.URL{URL: &url.URL{Scheme: "http", Host: proxy}}, c.noProxy
 		var got string
-		transport, err := NewTransport(cfg, func(_ context.Context, _, address string) (net.Conn, error) {
+		client := clientTo(t, c.base+"/api/v1", cfg, func(_ context.Context, _, address string) (net.Conn, error) {
 			got = address
 			return nil, io.EOF
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		base, err := url.Parse(c.base + "/api/v1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = fetchList(t.Context(), clientOver(base, transport), "/plans")
+		_ = fetchList(t.Context(), client, "/plans")
 		simtest.AssertEqual(t, c.base+" without a proxy for "+c.noProxy, got, c.want)
 	}
 }

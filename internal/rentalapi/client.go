@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,8 +184,8 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]
 // repeats nothing that is no time.
 func sunset(h http.Header) string {
 	var parts []string
-	for name, text := range map[string]string{"Deprecation": "deprecated", "Sunset": "ends"} {
-		value := strings.TrimSpace(h.Get(name))
+	for _, header := range [][2]string{{"Deprecation", "deprecated"}, {"Sunset", "ends"}} {
+		value, text := strings.TrimSpace(h.Get(header[0])), header[1]
 		at, err := http.ParseTime(value)
 		if seconds, isNumber := strings.CutPrefix(value, "@"); isNumber {
 			var n int64
@@ -200,7 +199,6 @@ func sunset(h http.Header) string {
 			parts = append(parts, text)
 		}
 	}
-	slices.Sort(parts)
 	return strings.Join(parts, ", ")
 }
 

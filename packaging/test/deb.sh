@@ -46,18 +46,6 @@ eventually scraped 'server_rental_exporter_collector_success{account="main",coll
 eventually scraped 'server_rental_exporter_collector_success{account="lab",collector="servers"} 1'
 refused logged token-of
 
-step "one account without a configuration file"
-cp "$environment" /tmp/environment
-cat >>"$environment" <<END
-SERVER_RENTAL_CONFIG_FILE=
-SERVER_RENTAL_API_BASE_URL=http://127.0.0.1:10171/api/v1
-SERVER_RENTAL_API_TOKEN_FILE=/run/credentials/server_rental_exporter.service/token_main
-END
-systemctl restart "$unit"
-eventually scraped 'server_rental_exporter_collector_success{account="default",collector="servers"} 1'
-cp /tmp/environment "$environment"
-systemctl restart "$unit"
-
 step reload
 eventually scraped 'server_rental_exporter_collector_success{account="main",collector="servers"} 1'
 printf 'watches:\n  - {name: installed, regions: [Europe]}\n' >>"$config"

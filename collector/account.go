@@ -21,7 +21,7 @@ type Account struct {
 var (
 	accountSet metric.Set
 
-	accountInfo      = accountSet.Gauge("account_info", "The account's id and name at the provider; constant 1.", "account", "id", "name")
+	accountInfo      = accountSet.Gauge("account_info", "The account's id and name at the provider.", "account", "id", "name")
 	accountBalance   = accountSet.Gauge("account_balance_usd", "The account's balance in US dollars.", "account")
 	accountTwoFactor = accountSet.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
 	accountCreated   = accountSet.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")

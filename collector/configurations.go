@@ -25,16 +25,16 @@ var (
 
 	configurationsCount      = configurationSet.Gauge("configurations", "Saved configurations of the account.", "account")
 	configurationsLimit      = configurationSet.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
-	configurationInfo        = configurationSet.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "account", "configuration", "plan", "location", "os", "hostname")
-	configurationLinks       = configurationSet.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "account", "configuration", "order")
+	configurationInfo        = configurationSet.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration.", "account", "configuration", "plan", "location", "os", "hostname")
+	configurationLinks       = configurationSet.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered.", "account", "configuration", "order")
 	configurationIn          = configurationSet.Gauge("configuration_in_stock", "Whether a saved configuration is in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "account", "configuration", "plan", "location")
 	configurationUSD         = configurationSet.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "account", "configuration")
 	configurationEUR         = configurationSet.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "account", "configuration")
 	configurationMade        = configurationSet.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "account", "configuration")
-	configurationRestocks    = configurationSet.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location")
-	configurationSellouts    = configurationSet.Counter("configuration_sellouts_total", "Times a saved configuration sold out since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location")
-	configurationLastRestock = configurationSet.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock; absent until then.", "account", "configuration", "plan", "location")
-	configurationLastSellout = configurationSet.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "account", "configuration", "plan", "location")
+	configurationRestocks    = configurationSet.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock, also between two scrapes.", "account", "configuration", "plan", "location")
+	configurationSellouts    = configurationSet.Counter("configuration_sellouts_total", "Times a saved configuration sold out, also between two scrapes.", "account", "configuration", "plan", "location")
+	configurationLastRestock = configurationSet.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock.", "account", "configuration", "plan", "location")
+	configurationLastSellout = configurationSet.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out.", "account", "configuration", "plan", "location")
 )
 
 var configurationChanges = &changeKind{outputs: [numChanges]output{

@@ -26,7 +26,7 @@ type location struct {
 var (
 	locationSet metric.Set
 
-	locationInfo    = locationSet.Gauge("location_info", "City, country and region of a location; constant 1.", "location", "iata", "city", "country", "country_code", "region")
+	locationInfo    = locationSet.Gauge("location_info", "City, country and region of a location.", "location", "iata", "city", "country", "country_code", "region")
 	locationLat     = locationSet.Gauge("location_latitude_degrees", "Latitude of a location in degrees; north is positive.", "location")
 	locationLon     = locationSet.Gauge("location_longitude_degrees", "Longitude of a location in degrees; east is positive.", "location")
 	locationPlans   = locationSet.Gauge("location_plans", "Plans offered in a location.", "location")

@@ -28,10 +28,10 @@ type osPage = rentalapi.Page[osImage, struct {
 var (
 	osSet metric.Set
 
-	osInfo      = osSet.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "os", "name", "family", "version", "support")
+	osInfo      = osSet.Gauge("os_image_info", "Name, family, version and support window of an operating system image.", "os", "name", "family", "version", "support")
 	osInstall   = osSet.Gauge("os_image_install_seconds", "Typical time in seconds from payment confirmation until a server with the image is online.", "os")
-	osLicense   = osSet.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT; absent if there is none.", "os")
-	osMinCores  = osSet.Gauge("os_image_license_min_cores", "Minimum number of cores that an image's license is charged for; absent if there is none.", "os")
+	osLicense   = osSet.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT.", "os")
+	osMinCores  = osSet.Gauge("os_image_license_min_cores", "Minimum number of cores that an image's license is charged for.", "os")
 	osCustomISO = osSet.Gauge("os_custom_iso_supported", "Whether a custom ISO image can be used: 1 or 0.")
 )
 

@@ -65,13 +65,13 @@ type plansPage = rentalapi.Page[plan, struct {
 var (
 	planSet metric.Set
 
-	planInfo = planSet.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
+	planInfo = planSet.Gauge("plan_info", "Name, family and hardware of a plan.",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
 	planInStock         = planSet.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "plan")
-	planAvailability    = planSet.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "plan", "delivery", "alternative")
-	planLinks           = planSet.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "plan", "page", "order")
-	planOffered         = planSet.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "plan", "location")
+	planAvailability    = planSet.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out.", "plan", "delivery", "alternative")
+	planLinks           = planSet.Gauge("plan_links_info", "Addresses of a plan's page and of its order form.", "plan", "page", "order")
+	planOffered         = planSet.Gauge("plan_offered", "A location that offers a plan, in stock or not.", "plan", "location")
 	planPriceUSD        = planSet.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "plan")
 	planPriceEUR        = planSet.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "plan")
 	planSetupFee        = planSet.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "plan")
@@ -82,14 +82,14 @@ var (
 	planL3              = planSet.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor in bytes; 1 MB is 2^20 bytes.", "plan")
 	planMemory          = planSet.Gauge("plan_memory_bytes", "Memory of a plan in bytes; 1 GB is 2^30 bytes.", "plan")
 	planIPv4            = planSet.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "plan")
-	planRestocks        = planSet.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "plan")
-	planSellouts        = planSet.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "plan")
-	planLastRestock     = planSet.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "plan")
-	planLastSellout     = planSet.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "plan")
+	planRestocks        = planSet.Counter("plan_restocks_total", "Times a sold-out plan came back in stock, also between two scrapes.", "plan")
+	planSellouts        = planSet.Counter("plan_sellouts_total", "Times a plan sold out, also between two scrapes.", "plan")
+	planLastRestock     = planSet.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock.", "plan")
+	planLastSellout     = planSet.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out.", "plan")
 	planAdded           = planSet.Gauge("plan_added_timestamp_seconds", "When the exporter saw a plan come into the catalog; absent if the plan was there at first.", "plan")
 	planRemoved         = planSet.Gauge("plan_removed_timestamp_seconds", "When the exporter saw a plan go from the catalog; absent while the plan is there, and an hour after it went.", "plan")
-	planLastPriceChange = planSet.Gauge("plan_last_price_change_timestamp_seconds", "When the exporter last saw the price of a plan in US dollars change; absent until then.", "plan")
-	planPreviousUSD     = planSet.Gauge("plan_previous_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT, before it last changed; absent until then.", "plan")
+	planLastPriceChange = planSet.Gauge("plan_last_price_change_timestamp_seconds", "When the exporter last saw the price of a plan in US dollars change.", "plan")
+	planPreviousUSD     = planSet.Gauge("plan_previous_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT, before it last changed.", "plan")
 	catalogPlans        = planSet.Gauge("catalog_plans", "Plans in the catalog.")
 	catalogInStock      = planSet.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock; absent if that is not known of a plan.")
 	catalogGenerated    = planSet.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")

@@ -22,9 +22,9 @@ var (
 	sshKeySet metric.Set
 
 	sshKeysCount   = sshKeySet.Gauge("ssh_keys", "SSH keys of the account.", "account")
-	sshKeyInfo     = sshKeySet.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "account", "ssh_key", "name", "type", "fingerprint")
+	sshKeyInfo     = sshKeySet.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key.", "account", "ssh_key", "name", "type", "fingerprint")
 	sshKeyCreated  = sshKeySet.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "account", "ssh_key")
-	sshKeysChanged = sshKeySet.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go, by its id, type or fingerprint; absent until then.", "account")
+	sshKeysChanged = sshKeySet.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go, by its id, type or fingerprint.", "account")
 )
 
 var sshKeyChanges = &changeKind{

@@ -25,9 +25,9 @@ type providerStatus struct {
 var (
 	statusSet metric.Set
 
-	statusInfo     = statusSet.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "overall")
+	statusInfo     = statusSet.Gauge("status_info", "The provider's overall state, as the provider words it.", "overall")
 	componentUp    = statusSet.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
-	componentState = statusSet.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "location", "component", "state")
+	componentState = statusSet.Gauge("component_state", "The present state of a component of a location, as the provider words it.", "location", "component", "state")
 	incidents      = statusSet.Gauge("incidents_ongoing", "Ongoing incidents.")
 	maintenances   = statusSet.Gauge("maintenances_scheduled", "Scheduled maintenance windows.")
 	statusSince    = statusSet.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.")

@@ -50,17 +50,17 @@ var (
 	topupSet metric.Set
 
 	topupsByStatus   = topupSet.Gauge("topups", "Top-ups of the account by status, over its whole history.", "account", "status")
-	topupInfo        = topupSet.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "account", "topup", "status", "coin", "network")
-	topupLinks       = topupSet.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "account", "topup", "page")
+	topupInfo        = topupSet.Gauge("topup_info", "An open top-up, pending or confirming.", "account", "topup", "status", "coin", "network")
+	topupLinks       = topupSet.Gauge("topup_links_info", "Address of an open top-up's page.", "account", "topup", "page")
 	topupAmount      = topupSet.Gauge("topup_amount_usd", "Amount that an open top-up asks for, in US dollars.", "account", "topup")
 	topupBonus       = topupSet.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount; 0.05 is 5 percent.", "account", "topup")
-	topupConfirmed   = topupSet.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "account", "topup")
+	topupConfirmed   = topupSet.Gauge("topup_confirmations", "Confirmations of an open top-up's payment.", "account", "topup")
 	topupNeeded      = topupSet.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "account", "topup")
 	topupCreated     = topupSet.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
-	topupLockedUntil = topupSet.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "account", "topup")
-	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time in seconds from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 top-ups; absent if there are none.", "account", "coin")
-	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed; absent until then.", "account")
-	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
+	topupLockedUntil = topupSet.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked.", "account", "topup")
+	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time in seconds from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 top-ups.", "account", "coin")
+	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed.", "account")
+	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid.", "account")
 )
 
 var topupChanges = &changeKind{

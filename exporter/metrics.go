@@ -22,7 +22,7 @@ import (
 var (
 	ownSet metric.Set
 
-	buildInfo = ownSet.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.",
+	buildInfo = ownSet.Gauge("exporter_build_info", "Version and platform of this build of the exporter.",
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
 	reloadSuccessful = ownSet.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")
 	reloadTime       = ownSet.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")

@@ -60,7 +60,7 @@ var (
 	serversByStatus       = serverSet.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
 	serversBilled         = serverSet.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
 	serversActive         = serverSet.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")
-	serverInfo            = serverSet.Gauge("server_info", "Plan, location, image and host name of a server. Addresses are not exported.", "account", "server", "plan", "name", "location", "os", "hostname")
+	serverInfo            = serverSet.Gauge("server_info", "Plan, location, image and host name of a server.", "account", "server", "plan", "name", "location", "os", "hostname")
 	serverStatus          = serverSet.Gauge("server_status", "The present status of a server, as the provider words it.", "account", "server", "status")
 	serverPrice           = serverSet.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "account", "server")
 	serverRenews          = serverSet.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "account", "server")

@@ -32,7 +32,7 @@ func (id *entryID) Decode(value any) string {
 var (
 	transactionSet metric.Set
 
-	transactionsTotal = transactionSet.Gauge("transactions", "All transactions of the account; a gauge, because the provider can remove one.", "account")
+	transactionsTotal = transactionSet.Gauge("transactions", "Transactions of the account.", "account")
 )
 
 // maxPages bounds the pages with the transactions of two months.

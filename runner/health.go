@@ -14,7 +14,7 @@ var (
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector in seconds, including the time it waited for the rate limit.", "collector", "account")
 	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector that is in force: the configured one, or that of a sold-out configuration.", "collector", "account")
-	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "collector", "account")
+	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so.", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
 

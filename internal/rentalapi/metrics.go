@@ -19,7 +19,7 @@ var (
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time in seconds from sending a request until its response was read.", "path")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
-		"Fetches without usable data, by reason. A fetch is one request, or one for each page, or none if the token file cannot be read.", "path", "reason")
+		"Fetches without usable data, by reason.", "path", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",
 		"Requests per minute that the API allows with this token, as last seen.", "account")
 	rateLimitRemaining = metric.Gauge("exporter_api_rate_limit_remaining",
@@ -27,7 +27,7 @@ var (
 	tokenRejected = metric.Gauge("exporter_api_token_rejected",
 		"Whether this account's token was refused when the API last judged it, or could not be read: 1 or 0.", "account")
 	backoffUntil = metric.Gauge("exporter_api_backoff_until_timestamp_seconds",
-		"End of the backoff that the API asked for; absent while there is none. Account is empty for the public endpoints.", "account")
+		"End of the backoff that the API asked for. Account is empty for the public endpoints.", "account")
 )
 
 // Definitions lists the metrics of the client itself.

@@ -41,7 +41,7 @@ func TestRulesUseKnownMetrics(t *testing.T) {
 					}
 					known[r.Record] = sets.New(strings.Split(level[1], "_")...) // the labels of the result
 				}
-				if _, err := known.Check(r.Expr); err != nil {
+				if err := known.Check(r.Expr); err != nil {
 					t.Errorf("%s: %s: %v", path, r.Alert+r.Record, err)
 				}
 			}
@@ -183,7 +183,7 @@ func TestUnitTests(t *testing.T) {
 				fires[a.Alertname] = fires[a.Alertname] || len(*a.Expected) > 0
 			}
 			for _, in := range c.Input { // a series without instance would hide that an alert has that label
-				if _, err := known.Check(in.Series); err != nil || !strings.Contains(in.Series, "instance=") {
+				if err := known.Check(in.Series); err != nil || !strings.Contains(in.Series, "instance=") {
 					t.Errorf("%s: %s: unknown, or no instance: %v", where, in.Series, err)
 				}
 			}

@@ -1,11 +1,17 @@
 package dashboards_test
 
 import (
+	"bytes"
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
@@ -52,9 +58,13 @@ var states = []state{
 		"accounts/107/token": {`{account="main"}`: 2, `{account="lab"}`: -1},
 	}},
 	{"no exporter, no rules", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/901/api": one(-1), "status/901/rules": one(1)}},
+	{"requests fail", map[string]string{
+		`server_rental_exporter_api_errors_total{job="a", instance="a", path="/plans", reason="timeout"}`: "0+1x120",
+	}, "90m", map[string]map[string]float64{"status/404/errors": {`{path="/plans", reason="timeout"}`: 60}}},
 	{"three alerts fire, one of which nobody is told, and one is pending", map[string]string{
 		`plan:server_rental_plan_in_stock:avg90d`: "1x60",
 		`ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", severity="critical", kind="state", account="main", server="s"}`:      "1x60",
+		`ALERTS_FOR_STATE{alertname="ServerRentalServerSuspended", severity="critical", kind="state", account="main", server="s"}`:                 "60x60",
 		`ALERTS{alertname="ServerRentalConfigurationBackInStock", alertstate="firing", severity="warning", kind="news", plan="p", location="fra"}`: "1x60",
 		`ALERTS{alertname="ServerRentalPlanSoldOut", alertstate="firing", severity="info", kind="news", plan="p"}`:                                 "1x60",
 		`ALERTS{alertname="ServerRentalExporterDown", alertstate="pending", severity="critical", kind="state"}`:                                    "1x60",
@@ -62,7 +72,11 @@ var states = []state{
 		`server_rental_server_info{job="a", instance="b", account="main", server="s", hostname="web"}`:                                             "1x60",
 	}, "10m", map[string]map[string]float64{
 		"status/901/critical": one(1), "status/901/warnings": {`{kind="news"}`: 1}, "status/901/rules": {},
-		"status/109/what": {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 1, `{alertname="ServerRentalConfigurationBackInStock", what=" p fra     "}`: 1},
+		"status/109/count": {
+			`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning", kind="news"}`: 1,
+		},
+		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 60_000},
+		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 1, `{alertname="ServerRentalConfigurationBackInStock", what=" p fra     "}`: 1},
 	}},
 	{"of two exporters, one shows older data", map[string]string{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "0x60",
@@ -79,8 +93,9 @@ var states = []state{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "1x60",
 		`server_rental_component_state{job="a", instance="a", location="fra", component="network", state="Maintenance"}`: "1x60",
 		`server_rental_component_state{job="a", instance="a", location="fra", component="ddos", state="operational"}`:    "1x60",
+		`server_rental_maintenances_scheduled{job="a", instance="a"}`:                                                    "1x60",
 	}, "10m", map[string]map[string]float64{
-		"status/102/components": {`{state="Maintenance"}`: 1, `{state="operational"}`: 1}, "status/202/failed": {},
+		"status/102/components": {`{state="Maintenance"}`: 1, `{state="operational"}`: 1}, "status/102/scheduled": one(1), "status/202/failed": {},
 		"status/202/maintenance": {`{component="network", location="fra", state="Maintenance"}`: 1},
 	}},
 	{"the exporter was replaced by one that saw no restock", map[string]string{
@@ -103,6 +118,18 @@ var states = []state{
 	}, "10m", map[string]map[string]float64{
 		"accounts/701/balance": one(12.5), "accounts/701/known": one(1), "accounts/701/of": one(3), "accounts/701/missing": one(7.5),
 	}},
+	{"money of two accounts", map[string]string{
+		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="main", type="renewal", month="current"}`:  "60x60",
+		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="lab", type="renewal", month="current"}`:   "5x60",
+		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="main", type="renewal", month="previous"}`: "50x60",
+		`server_rental_transactions_month_credit_usd{job="a", instance="a", account="main", type="topup", month="current"}`:   "40x60",
+	}, "10m", map[string]map[string]float64{
+		"accounts/502/out": {`{type="renewal"}`: 65}, "accounts/502/lastout": {`{type="renewal"}`: 50}, "accounts/502/in": {`{type="topup"}`: 40}, "accounts/502/lastin": {},
+	}},
+	{"another program fails", map[string]string{
+		`up{job="b", instance="b"}`: "0x60", `process_cpu_seconds_total{job="b", instance="b"}`: "0+1x60", `process_resident_memory_bytes{job="b", instance="b"}`: "1x60",
+		`server_rental_exporter_build_info{job="a", instance="a"}`: "1x60",
+	}, "10m", map[string]map[string]float64{"status/901/down": {}, "status/501/A": {}, "status/502/A": {}}},
 	{"all accounts are known; neither a watch nor a saved configuration exists", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
@@ -143,34 +170,29 @@ func exporterDown(t *testing.T) state {
 	return s
 }
 
-// TestStates lets promtool evaluate queries of panels in each state.
-func TestStates(t *testing.T) {
-	queries := map[string]string{}
+// queries returns the queries of all panels by key, with values of variables.
+func queries(t *testing.T, values map[string]string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
 	for _, d := range grafana.Load(t) {
 		for _, q := range d.Queries() {
-			queries[strings.TrimPrefix(q.Key, "server-rental-")] = grafana.Interpolate(q.Expr, map[string]string{"currency": "usd", "plan": "p", "__interval": "5m"})
+			all[strings.TrimPrefix(q.Key, "server-rental-")] = grafana.Interpolate(q.Expr, values)
 		}
 	}
-	type object = map[string]any
-	var tests []object
-	for _, s := range append(states, exporterDown(t)) {
-		var series, expressions []object
-		for selector, values := range s.series {
-			series = append(series, object{"series": selector, "values": values})
-		}
-		for key, want := range s.want {
-			var samples []object
-			for labels, value := range want {
-				samples = append(samples, object{"labels": labels, "value": value})
-			}
-			expr := queries[strings.TrimPrefix(key, "sum ")]
-			if strings.HasPrefix(key, "sum ") {
-				expr = "sum(" + expr + ")"
-			}
-			expressions = append(expressions, object{"expr": expr, "eval_time": s.at, "exp_samples": samples})
-		}
-		tests = append(tests, object{"name": s.name, "interval": "1m", "input_series": series, "promql_expr_test": expressions})
-	}
+	return all
+}
+
+type object = map[string]any
+
+// expression is what a query is expected to give at a time. promtool loads samples up to the last of all
+// times, and some queries look forward.
+func expression(expr, at string, samples ...object) object {
+	return object{"expr": expr, "eval_time": at, "exp_samples": samples}
+}
+
+// runPromtool runs unit tests.
+func runPromtool(t *testing.T, tests ...object) {
+	t.Helper()
 	text, err := yaml.Marshal(object{"tests": tests})
 	if err != nil {
 		t.Fatal(err)
@@ -179,4 +201,110 @@ func TestStates(t *testing.T) {
 	if out, err := exec.Command(repo.Program(t, "promtool"), "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// TestStates lets promtool evaluate queries of panels in each state.
+func TestStates(t *testing.T) {
+	all := queries(t, map[string]string{"currency": "usd", "plan": "p", "__interval": "5m", "__rate_interval": "5m"})
+	var tests []object
+	for _, s := range append(states, exporterDown(t)) {
+		series, expressions := []object{}, []object{expression("none", "2h")}
+		for selector, values := range s.series {
+			series = append(series, object{"series": selector, "values": values})
+		}
+		for key, want := range s.want {
+			var samples []object
+			for labels, value := range want {
+				samples = append(samples, object{"labels": labels, "value": value})
+			}
+			expr := all[strings.TrimPrefix(key, "sum ")]
+			if strings.HasPrefix(key, "sum ") {
+				expr = "sum(" + expr + ")"
+			}
+			expressions = append(expressions, expression(expr, s.at, samples...))
+		}
+		tests = append(tests, object{"name": s.name, "interval": "1m", "input_series": series, "promql_expr_test": expressions})
+	}
+	runPromtool(t, tests...)
+}
+
+// changes are series that the demo does not have at its start.
+const changes = `
+server_rental_plan_last_restock_timestamp_seconds{plan="ryzen-9-9950x"} 1
+server_rental_configuration_last_sellout_timestamp_seconds{account="main", configuration="cfg_a81f078c67518701", plan="ryzen-9-9950x", location="fra"} 1
+server_rental_server_previous_price_usd_per_month{account="main", server="srv_d699b788091a39c5"} 1
+server_rental_exporter_api_backoff_until_timestamp_seconds{account="main"} 9e9
+server_rental_exporter_collector_success{collector="servers", account="held"} 0
+server_rental_exporter_collector_success{collector="held", account=""} 0
+server_rental_component_state{location="fra", component="held", state="outage"} 1
+plan:server_rental_plan_in_stock:max{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_in_stock:avg30d{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_in_stock:avg90d{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_stay_seconds:avg30d{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_return_seconds:avg30d{plan="ryzen-9-9950x"} 1
+account_configuration:server_rental_configuration_in_stock:max{account="main", configuration="cfg_a81f078c67518701"} 1
+account_configuration:server_rental_configuration_in_stock:avg30d{account="main", configuration="cfg_a81f078c67518701"} 1
+up 0
+process_cpu_seconds_total 1
+process_resident_memory_bytes 1
+`
+
+// perExporter matches queries that show each exporter, or the sum of what they send.
+var perExporter = regexp.MustCompile(`instance|sum by \(code\)`)
+
+// TestDemo lets promtool evaluate each query on a month in which two exporters export what the demo does:
+// there is a result, unless one of the states has one, and one exporter alone gives the same. Variables
+// have values.
+func TestDemo(t *testing.T) {
+	var page bytes.Buffer
+	environment := exporter.Environment{Args: []string{"--demo", "--once"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &page, Stderr: t.Output()}
+	simtest.AssertEqual(t, "exit status", exporter.Main(t.Context(), environment), 0)
+	var series []object
+	for _, parts := range regexp.MustCompile(`(?m)^(server_\w+?|up|process_\w+?|\w+:\w+:\w+)(_total|_bucket)?(?:\{(.*)\})? (\S+)$`).FindAllStringSubmatch(page.String()+changes, -1) {
+		increase := map[bool]string{true: "+1x40", false: "x40"}[parts[2] != ""]
+		for _, instance := range []string{"a", "b"} {
+			selector := fmt.Sprintf(`%s{job="rental", instance=%q, %s}`, parts[1]+parts[2], instance, parts[3])
+			series = append(series, object{"series": selector, "values": parts[4] + increase})
+		}
+	}
+	expressions := []object{expression("none", "35d")}
+	expect := func(expr string, samples ...object) {
+		expressions = append(expressions, expression(expr, "31d", samples...))
+	}
+	values := map[string]string{"currency": "eur", "plan": "ryzen-9-9950x", "__interval": "2d", "__rate_interval": "3d"}
+	all := queries(t, values)
+	otherwise := map[string]bool{} // queries that have a result in one of the states
+	for _, s := range states {
+		for key, want := range s.want {
+			otherwise[all[strings.TrimPrefix(key, "sum ")]] = otherwise[all[strings.TrimPrefix(key, "sum ")]] || len(want) > 0
+		}
+	}
+	for key, expr := range all {
+		if !otherwise[expr] {
+			expect("count("+expr+") > bool 0 # "+key, object{"labels": "{}", "value": 1})
+		}
+		if perExporter.MatchString(expr) {
+			continue
+		}
+		alone, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parser.Inspect(alone, func(n parser.Node, _ []parser.Node) error {
+			if v, isSelector := n.(*parser.VectorSelector); isSelector {
+				v.LabelMatchers = append(v.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, model.InstanceLabel, "a"))
+			}
+			return nil
+		})
+		expect(fmt.Sprintf("(%s) unless (%s) == (%s) # %s", expr, alone, expr, key))
+	}
+	valuesOf := regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
+	for uid, d := range grafana.Load(t) {
+		for _, v := range d.Templating.List {
+			if parts := valuesOf.FindStringSubmatch(v.Query); parts != nil {
+				expect(fmt.Sprintf(`count(count by (%s) (%s)) > bool 0 # %s`, parts[2], grafana.Interpolate(parts[1], nil), uid), object{"labels": "{}", "value": 1})
+			}
+		}
+	}
+	runPromtool(t, object{"interval": "1d", "input_series": series, "promql_expr_test": expressions})
 }

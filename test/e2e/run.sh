@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 current=$PWD/tools/bin
 
 go test -c -tags e2e -o "$work/e2e.test" .
-go test -c -o "$work/alerts.test" ../alerts
+go test -c -o "$work/" ../alerts ../dashboards
 
 # run COLUMN PATH runs the tests with the programs of a path. They mostly wait, so many run
 # in parallel.
@@ -22,6 +22,7 @@ run() {
   "$work/e2e.test" -test.v -test.parallel 8 -test.timeout 20m || result=1
   if [ "$1" = current ]; then # make test-deploy runs them with the installed programs
     "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool|TestMessages' -test.timeout 20m || result=1
+    "$work/dashboards.test" -test.v -test.run 'TestStates|TestDemo' -test.timeout 20m || result=1
   fi
   return $result
 } >"$work/$1" 2>&1

@@ -4,10 +4,8 @@ package promqltest
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -36,35 +34,25 @@ func Exported() Catalog {
 	return c
 }
 
-// Selector is a vector selector and where it stands in its expression.
-type Selector struct {
-	Metric   string
-	Matchers []*labels.Matcher
-	Call     string        // innermost function or aggregation around it
-	Range    time.Duration // 0 for an instant selector
-}
-
-// Check parses an expression and returns its selectors. Metrics and labels that do not exist are
-// errors. So is without, because its result depends on labels not named.
-func (c Catalog) Check(expr string) ([]Selector, error) {
+// Check parses an expression. Metrics and labels that do not exist are errors. So is without, because its
+// result depends on labels not named.
+func (c Catalog) Check(expr string) error {
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var all []Selector
 	known, named := sets.New[string](), sets.New[string]()
-	parser.Inspect(e, func(n parser.Node, path []parser.Node) error {
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		switch n := n.(type) {
 		case *parser.VectorSelector:
-			s := selector(n, path)
 			exist := c.labels(n)
-			if all = append(all, s); exist == nil {
+			if exist == nil {
 				err = fmt.Errorf("%s: no such metric", n)
 			}
 			known = known.Union(exist)
-			for _, m := range s.Matchers {
+			for _, m := range n.LabelMatchers {
 				if m.Name != model.MetricNameLabel && !exist.Has(m.Name) {
-					err = fmt.Errorf("%s{%s}: no such label", s.Metric, m.Name)
+					err = fmt.Errorf("%s{%s}: no such label", n.Name, m.Name)
 				}
 			}
 		case *parser.AggregateExpr:
@@ -82,7 +70,7 @@ func (c Catalog) Check(expr string) ([]Selector, error) {
 	if unknown := named.Difference(known); err == nil && unknown.Len() > 0 {
 		err = fmt.Errorf("%s: no such labels: %q", expr, sets.List(unknown))
 	}
-	return all, err
+	return err
 }
 
 // labels returns the labels of the metrics that a selector matches by name, or nil if there is none.
@@ -95,19 +83,4 @@ func (c Catalog) labels(v *parser.VectorSelector) (all sets.Set[string]) {
 		}
 	}
 	return all
-}
-
-func selector(v *parser.VectorSelector, path []parser.Node) Selector {
-	s := Selector{Metric: v.Name, Matchers: v.LabelMatchers}
-	for _, parent := range path { // the outermost first
-		switch p := parent.(type) {
-		case *parser.Call:
-			s.Call = p.Func.Name
-		case *parser.AggregateExpr:
-			s.Call = p.Op.String()
-		case *parser.MatrixSelector:
-			s.Range = p.Range
-		}
-	}
-	return s
 }

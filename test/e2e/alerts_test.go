@@ -104,7 +104,7 @@ func startStack(t *testing.T, exporter *simtest.Process, rules string) (*prometh
 	t.Helper()
 	cluster, to := startNotifier(t, 2)
 	address := func(p *simtest.Process) string { return strings.TrimPrefix(p.URL, "http://") }
-	return startPrometheus(t, fmt.Sprintf(`
+	return startPrometheus(t, t.TempDir(), fmt.Sprintf(`
 global: {scrape_interval: 15s, evaluation_interval: 15s}
 rule_files: ['%s/*.rules.yml']
 scrape_configs:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -26,7 +28,7 @@ func TestServiceDiscovery(t *testing.T) {
 		a.Servers[1]["hostname"] = nil
 	})
 	exporter := startExporter(t, api, tokens, "collectors: {servers: {interval: 5s}}\n", "--web.enable-service-discovery")
-	p := startPrometheus(t, discoveryConfig(t, exporter))
+	p := startPrometheus(t, t.TempDir(), discoveryConfig(t, exporter))
 	const (
 		one = " account=main server=srv_d699b788091a39c5 plan=ryzen-5-3600 location=nyc os="
 		two = " account=main server=srv_0b4978d5aeb1188e plan=ryzen-5-7600 location=fra os="
@@ -79,9 +81,9 @@ func respondAsTarget(w http.ResponseWriter, r *http.Request) {
 func (p *prometheus) discovered() (all []string) {
 	p.t.Helper()
 	for _, s := range p.query("asked") {
-		text := s.labels["job"]
-		for _, name := range []string{"address", "instance", "account", "server", "plan", "location", "os"} {
-			text += fmt.Sprintf(" %s=%s", name, s.labels[name])
+		text := string(s.Metric["job"])
+		for _, name := range []model.LabelName{"address", "instance", "account", "server", "plan", "location", "os"} {
+			text += fmt.Sprintf(" %s=%s", name, s.Metric[name])
 		}
 		all = append(all, text)
 	}

@@ -48,7 +48,7 @@ func TestNotificationsDocument(t *testing.T) {
 		}
 	}
 	to.expect("This is a test.", 1, time.Minute)
-	p := &prometheus{Process: server, t: t}
+	p := newPrometheus(t, server)
 	p.Eventually("a sold-out configuration", func() bool {
 		return p.value(`count(count_over_time(server_rental_configuration_in_stock[5m] offset 15s))`) > 0
 	})

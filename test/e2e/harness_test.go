@@ -4,13 +4,13 @@
 package e2e
 
 import (
-	"math"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -63,91 +63,50 @@ func prometheusMajor(t *testing.T) string {
 // prometheus is a running Prometheus.
 type prometheus struct {
 	*simtest.Process
-	t       testing.TB
-	address string
+	v1.API
+	t testing.TB
 }
 
-// startPrometheus starts Prometheus with a configuration. SELF in it stands for Prometheus' own
-// address.
-func startPrometheus(t testing.TB, config string) *prometheus {
+// startPrometheus starts Prometheus with a configuration and the data of a directory.
+func startPrometheus(t testing.TB, dir, config string) *prometheus {
 	t.Helper()
-	return startPrometheusIn(t, t.TempDir(), config)
+	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), config)
+	return newPrometheus(t, start(t, simtest.FreeAddress(t), repo.Program(t, "prometheus"), "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--storage.tsdb.retention.time=100y", "--log.level=debug"))
 }
 
-// startPrometheusIn is startPrometheus with the data of a directory.
-func startPrometheusIn(t testing.TB, dir, config string) *prometheus {
+func newPrometheus(t testing.TB, p *simtest.Process) *prometheus {
 	t.Helper()
-	address := simtest.FreeAddress(t)
-	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
-	p := start(t, address, repo.Program(t, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--storage.tsdb.retention.time=100y", "--log.level=debug")
-	return &prometheus{p, t, address}
-}
-
-// series is a series of a result.
-type series struct {
-	labels  map[string]string
-	samples []model.SamplePair
-	value   float64 // the last one that is finite
-	finite  bool    // whether there is one
-}
-
-func newSeries(metric model.Metric, samples ...model.SamplePair) series {
-	s := series{labels: map[string]string{}, samples: samples}
-	for name, value := range metric {
-		s.labels[string(name)] = string(value)
+	client, err := api.NewClient(api.Config{Address: p.URL})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, sample := range samples {
-		if v := float64(sample.Value); !math.IsNaN(v) && !math.IsInf(v, 0) {
-			s.value, s.finite = v, true
-		}
-	}
-	return s
+	return &prometheus{p, v1.NewAPI(client), t}
 }
 
 // query evaluates an expression now.
-func (p *prometheus) query(expr string) []series {
+func (p *prometheus) query(expr string) model.Vector {
 	p.t.Helper()
-	return p.evaluate(expr, v1.Range{})
+	return p.queryAt(time.Now(), expr)
+}
+
+// queryAt evaluates an expression at a time.
+func (p *prometheus) queryAt(at time.Time, expr string) model.Vector {
+	p.t.Helper()
+	result, warnings, _, err := p.Query(p.t.Context(), expr, at)
+	if err != nil || len(warnings) > 0 {
+		p.t.Fatalf("%v %v\n%s", err, warnings, expr)
+	}
+	return result.(model.Vector)
 }
 
 // value returns the value of the first series of a result; 0 if there is none.
 func (p *prometheus) value(expr string) float64 {
 	p.t.Helper()
 	for _, s := range p.query(expr) {
-		return s.value
+		return float64(s.Value)
 	}
 	return 0
-}
-
-// evaluate evaluates an expression over a range of time, or at its end if it has no step.
-func (p *prometheus) evaluate(expr string, r v1.Range) (all []series) {
-	p.t.Helper()
-	client, err := api.NewClient(api.Config{Address: p.URL})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var result model.Value
-	var warnings v1.Warnings
-	if r.Step > 0 {
-		result, warnings, _, err = v1.NewAPI(client).QueryRange(p.t.Context(), expr, r)
-	} else {
-		result, warnings, _, err = v1.NewAPI(client).Query(p.t.Context(), expr, r.End)
-	}
-	if err != nil || len(warnings) > 0 {
-		p.t.Errorf("%v %v\n%s", err, warnings, expr)
-	}
-	switch result := result.(type) {
-	case model.Vector:
-		for _, s := range result {
-			all = append(all, newSeries(s.Metric, model.SamplePair{Timestamp: s.Timestamp, Value: s.Value}))
-		}
-	case model.Matrix:
-		for _, s := range result {
-			all = append(all, newSeries(s.Metric, s.Values...))
-		}
-	}
-	return all
 }
 
 // logProblem matches a line of Prometheus' log at level debug that reports a problem.

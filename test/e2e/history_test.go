@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -36,25 +36,22 @@ func TestLoadHistory(t *testing.T) {
 	again, _ := filepath.Glob(data + "/*")
 	simtest.AssertEqual(t, "blocks after the second time", again, loaded)
 
-	p := startPrometheusIn(t, filepath.Dir(data), "global: {}\n")
-	at := func(at time.Time, expr string) []series {
-		return p.evaluate(expr, v1.Range{End: at})
-	}
-	if up := at(end, `up{job="server_rental", instance="exporter:10170"}`); len(up) != 1 || up[0].value != 1 {
+	p := startPrometheus(t, filepath.Dir(data), "global: {}\n")
+	if up := p.queryAt(end, `up{job="server_rental", instance="exporter:10170"}`); len(up) != 1 || up[0].Value != 1 {
 		t.Errorf("got up %v, want 1 for the target of the demo", up)
 	}
-	if gaps := at(end, "count_over_time(absent(up)[23h:1m])"); len(gaps) > 0 {
-		t.Errorf("no scrape for %v minutes", gaps[0].value)
+	if gaps := p.queryAt(end, "count_over_time(absent(up)[23h:1m])"); len(gaps) > 0 {
+		t.Errorf("no scrape for %v minutes", gaps[0].Value)
 	}
 	// Results of rules. Some rules read what others recorded.
-	for expr, want := range map[string]float64{
+	for expr, want := range map[string]model.SampleValue{
 		"count(plan:server_rental_plan_in_stock:avg90d)":                           15,
 		"count(account_configuration:server_rental_configuration_in_stock:avg30d)": 6,
 		"max(count_over_time(plan:server_rental_plan_in_stock:max[1h]))":           20,
 		`count({__name__=~"ServerRental.*"}) or vector(0)`:                         0,
 	} {
 		for _, when := range []time.Time{end.Add(-time.Hour), end.Add(-20 * time.Hour)} {
-			if got := at(when, expr); len(got) != 1 || got[0].value != want {
+			if got := p.queryAt(when, expr); len(got) != 1 || got[0].Value != want {
 				t.Errorf("%s: got %v at %v, want %v", expr, got, when, want)
 			}
 		}
@@ -62,10 +59,10 @@ func TestLoadHistory(t *testing.T) {
 	// The day has changes of every kind.
 	const changed = `count(count by (__name__) ({__name__=~"server_rental_(plan_(restocks|sellouts)_total|configuration_restocks_total|watch_hits_total|` +
 		`(plan_last_restock|watch_last_hit|account_funded_until)_timestamp_seconds)"} > 0))`
-	if got := at(end, changed); len(got) != 1 || got[0].value != 7 {
+	if got := p.queryAt(end, changed); len(got) != 1 || got[0].Value != 7 {
 		t.Errorf("got %v metrics that changed, want 7", got)
 	}
-	if stays := at(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
+	if stays := p.queryAt(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
 		t.Error("no mean stay")
 	}
 }

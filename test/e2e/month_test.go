@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -32,7 +33,7 @@ func TestMonth(t *testing.T) {
 	dir := t.TempDir()
 	alerts := rules.Alerts(t)
 	writeHistory(t, dir, alerts, begin, end)
-	p := startPrometheusIn(t, dir, "global: {}\n")
+	p := startPrometheus(t, dir, "global: {}\n")
 	total, counts := 0, map[string]int{}
 	for _, r := range alerts {
 		if r.Labels["severity"] == "info" {
@@ -108,12 +109,16 @@ func (p *prometheus) results(expr string, begin, end time.Time) map[string]map[t
 	p.t.Helper()
 	all := map[string]map[time.Duration]bool{}
 	for from := begin; from.Before(end); from = from.AddDate(0, 0, 10) { // a range has at most 11,000 steps
-		for _, one := range p.evaluate(expr, v1.Range{Start: from, End: from.AddDate(0, 0, 10).Add(-step), Step: step}) {
-			labels := fmt.Sprint(one.labels)
+		result, _, _, err := p.QueryRange(p.t.Context(), expr, v1.Range{Start: from, End: from.AddDate(0, 0, 10).Add(-step), Step: step})
+		if err != nil {
+			p.t.Fatalf("%v\n%s", err, expr)
+		}
+		for _, one := range result.(model.Matrix) {
+			labels := one.Metric.String()
 			if all[labels] == nil {
 				all[labels] = map[time.Duration]bool{}
 			}
-			for _, sample := range one.samples {
+			for _, sample := range one.Values {
 				all[labels][sample.Timestamp.Time().Sub(begin)] = true
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -40,7 +42,7 @@ func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob) {
 	for _, j := range jobs {
 		config += fmt.Sprintf("  - {job_name: %q, static_configs: [{targets: [%q]}], %s}\n", j.name, strings.TrimPrefix(exporter.URL, "http://"), j.settings)
 	}
-	p := startPrometheus(t, config)
+	p := startPrometheus(t, t.TempDir(), config)
 	simtest.Eventually(t, "several scrapes of every job", func() bool {
 		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
 	})
@@ -56,14 +58,14 @@ func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob) {
 
 // seriesKey writes the labels of a result as [simtest.Series] does, without job and
 // instance.
-func seriesKey(labels map[string]string) string {
+func seriesKey(m model.Metric) string {
 	var pairs []string
-	for name, value := range labels {
-		if name != "__name__" && name != "job" && name != "instance" {
-			pairs = append(pairs, name, value)
+	for name, value := range m {
+		if name != model.MetricNameLabel && name != model.JobLabel && name != model.InstanceLabel {
+			pairs = append(pairs, string(name), string(value))
 		}
 	}
-	return simtest.Series(labels["__name__"], pairs...)
+	return simtest.Series(string(m[model.MetricNameLabel]), pairs...)
 }
 
 // changes matches the metrics whose values the next fetch can change, although the
@@ -77,7 +79,7 @@ func (p *prometheus) checkSeries(job string, page simtest.Exposition) {
 	const selector = `{job=%q, __name__=~"server_rental_.+", __name__!~"%s.*"}`
 	got, want := map[string]float64{}, map[string]float64{}
 	for _, s := range p.query(fmt.Sprintf(selector, job, apiDuration)) {
-		got[seriesKey(s.labels)] = s.value
+		got[seriesKey(s.Metric)] = float64(s.Value)
 	}
 	for series, value := range page.WithPrefix("server_rental_") {
 		if !strings.HasPrefix(series, apiDuration) {

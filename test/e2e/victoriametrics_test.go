@@ -18,16 +18,21 @@ import (
 // stores what two vmagents scrape as in a Prometheus that scrapes the exporter itself.
 func TestVictoriaMetrics(t *testing.T) {
 	t.Parallel()
+	const restocked = "ryzen-5-3600" // sold out at first
 	api, tokens := startAPI(t, "main", "lab")
-	exporter := startExporter(t, api, tokens, restocking)
+	exporter := startExporter(t, api, tokens, "watches: [{name: restocked, plans: ["+restocked+"]}]\n")
 	target := strings.TrimPrefix(exporter.URL, "http://")
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", target)
 	rules := fmt.Sprintf("global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n", repo.Path(t, "alerts"))
-	direct, p := startPrometheus(t, rules+scrape), startVictoriaMetrics(t, scrape)
+	direct, p := startPrometheus(t, t.TempDir(), rules+scrape), startVictoriaMetrics(t, scrape)
 	for _, p := range []*prometheus{direct, p} {
 		p.Eventually("old scrapes", func() bool { return p.value(`count_over_time(up[5m])`) > 10 })
 	}
-	api.Change(func(w *simulator.World) { happen(w, tokens["main"]) })
+	api.Change(func(w *simulator.World) {
+		w.SetStock(restocked, "", true)
+		w.Status["ongoing"], w.Status["scheduled"] = 1, 1
+		simulator.Put(w.Accounts[tokens["main"]].Account, -1.0, "balance", "usd")
+	})
 	direct.Eventually("an alert of a change", func() bool { return len(direct.query(`ALERTS{alertname="ServerRentalPlanBackInStock"}`)) > 0 })
 	eventuallyEqual(t, "alerts", p.alerts, direct.alerts)
 	p.checkSeries("rental", exporter.Scrape())
@@ -64,7 +69,7 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	}
 	run(simtest.FreeAddress(t), vmalert, "-rule="+repo.Path(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
 		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
-	return &prometheus{store, t, address}
+	return newPrometheus(t, store)
 }
 
 // alerts returns the alerts that are pending or fire, as vmalert and Prometheus store them.
@@ -72,8 +77,8 @@ func (p *prometheus) alerts() map[string]float64 {
 	p.t.Helper()
 	all := map[string]float64{}
 	for _, s := range p.query("ALERTS") {
-		delete(s.labels, "alertgroup") // vmalert adds it
-		all[seriesKey(s.labels)] = s.value
+		delete(s.Metric, "alertgroup") // vmalert adds it
+		all[seriesKey(s.Metric)] = float64(s.Value)
 	}
 	return all
 }

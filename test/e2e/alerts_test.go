@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
-	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
 // phone keeps what somebody reads who has subscribed to a topic of ntfy.
@@ -277,57 +275,4 @@ func TestOutage(t *testing.T) {
 	if text := to.messages[0]; !strings.Contains(text, "\nand ") {
 		t.Errorf("got %s, want more collectors", text)
 	}
-}
-
-// TestKubePrometheusStack gives each alert of two accounts, with the labels that the Helm chart adds,
-// to an Alertmanager with that stack's default inhibition, and its InfoInhibitor. Only those of
-// severity info may be kept back.
-func TestKubePrometheusStack(t *testing.T) {
-	t.Parallel()
-	const config = `
-route: {receiver: "null", group_by: [namespace], group_wait: 30s, group_interval: 5m, repeat_interval: 12h}
-receivers: [{name: "null"}]
-inhibit_rules:
-  - {source_matchers: ['severity = critical'], target_matchers: ['severity =~ warning|info'], equal: [namespace, alertname]}
-  - {source_matchers: ['severity = warning'], target_matchers: ['severity = info'], equal: [namespace, alertname]}
-  - {source_matchers: ['alertname = InfoInhibitor'], target_matchers: ['severity = info'], equal: [namespace]}
-  - {target_matchers: ['alertname = InfoInhibitor']}
-`
-	type labels map[string]string
-	type alert struct {
-		Labels labels `json:"labels"`
-	}
-	alerts := []alert{{labels{"alertname": "InfoInhibitor", "severity": "none", "namespace": "monitoring"}}}
-	for name, r := range rules.Alerts(t) {
-		for _, account := range []string{"main", "lab"} {
-			alerts = append(alerts, alert{labels{"alertname": name, "severity": r.Labels["severity"], "account": account, "namespace": "monitoring"}})
-		}
-	}
-	alertmanager := startCluster(t, 1, config)[0]
-	r, err := http.Post(alertmanager.URL+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, alerts)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = r.Body.Close()
-	simtest.AssertEqual(t, "status", r.StatusCode, http.StatusOK)
-	bySeverity := func(query string) map[string]int {
-		var got []alert
-		if err := json.Unmarshal([]byte(alertmanager.Get("/api/v2/alerts?"+query).Body), &got); err != nil {
-			t.Fatal(err)
-		}
-		n := map[string]int{}
-		for _, a := range got {
-			n[a.Labels["severity"]]++
-		}
-		return n
-	}
-	want := map[string]int{}
-	for _, a := range alerts {
-		want[a.Labels["severity"]]++
-	}
-	info := map[string]int{"info": want["info"], "none": 1}
-	delete(want, "info")
-	delete(want, "none")
-	eventuallyEqual(t, "kept back", func() map[string]int { return bySeverity("active=false") }, func() map[string]int { return info })
-	simtest.AssertEqual(t, "sent", bySeverity("inhibited=false"), want)
 }

@@ -94,7 +94,7 @@ recipe-check: ## follow the recipes of CONTRIBUTING.md in a copy, and run the te
 	cd test && go test -tags e2e -count=1 -timeout 40m -v ./recipe
 
 pictures: ## make the pictures of the documents; GRAFANA=http://127.0.0.1:3000 makes those of dashboards, too (Debian: chromium-headless-shell fonts-dejavu-core)
-	cd test && go run -ldflags '$(LDFLAGS)' ./pictures --grafana='$(GRAFANA)' ../docs/pictures
+	cd test && GRAFANA=$(GRAFANA:/=) go test -count=1 -run TestPictures ./browser -update
 
 browser-test: ## test the landing page in a browser (Debian: chromium-headless-shell)
 	cd test && go test -count=1 ./browser

@@ -1,23 +1,26 @@
 // Package browser tests the landing page in Chromium as people use it: on a wide and on a
-// narrow screen, dark and light, with a keyboard, and without styles.
+// narrow screen, dark and light, and with a keyboard. It also makes the pictures of the documents.
 package browser
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
-	"github.com/server-rental-exporter/server_rental_exporter/test/internal/chromium"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
+
+func TestMain(m *testing.M) { simtest.Main(m) }
 
 // screens are the widths of a phone and of a desktop, in pixels.
 var screens = []int64{420, 1280}
@@ -28,20 +31,33 @@ type page struct {
 	ctx context.Context
 }
 
-// open opens the page that the tests of web compare.
-func open(t *testing.T, width int64, scheme string) page {
+// open opens an address in a browser of its own, with dark or light colours.
+func open(t *testing.T, url string, width, height int64, colours string) page {
 	t.Helper()
-	repo.Program(t, chromium.Program)
-	limited, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	limited, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, stop := chromium.Start(limited)
+	allocator, stop := chromedp.NewExecAllocator(limited, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(repo.Program(t, "chromium-headless-shell")), // Debian's package of that name
+		chromedp.NoSandbox, // root has none
+		chromedp.DisableGPU,
+	)...)
+	t.Cleanup(stop)
+	ctx, stop := chromedp.NewContext(allocator)
 	t.Cleanup(stop)
 	p := page{t, ctx}
-	p.run(
-		chromium.Screen(width, 800, scheme),
-		chromedp.Navigate("file://"+repo.Path(t, "web/testdata/overview.html")),
-	)
+	p.run(chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}},
+		})
+		return err
+	}), chromedp.Navigate(url))
 	return p
+}
+
+// openOverview opens the page that the tests of web compare.
+func openOverview(t *testing.T, width int64, colours string) page {
+	t.Helper()
+	return open(t, "file://"+repo.Path(t, "web/testdata/overview.html"), width, 800, colours)
 }
 
 func (p page) run(steps ...chromedp.Action[chromedp.Void]) {
@@ -59,6 +75,14 @@ func eval[T any](p page, expression string) T {
 		p.t.Fatal(err)
 	}
 	return value
+}
+
+// await waits until a JavaScript expression holds.
+func (p page) await(expression string) {
+	p.t.Helper()
+	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(3*time.Minute))); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // faults lists what WCAG 2.1 AA forbids and a program can find: contrast of text below
@@ -105,7 +129,7 @@ func TestPage(t *testing.T) {
 	for _, width := range screens {
 		for _, scheme := range []string{"dark", "light"} {
 			t.Run(fmt.Sprintf("%d pixels, %s", width, scheme), func(t *testing.T) {
-				p := open(t, width, scheme)
+				p := openOverview(t, width, scheme)
 				simtest.AssertEqual(t, "faults", eval[[]string](p, faults), []string{})
 				simtest.AssertEqual(t, "pixels to scroll to the side",
 					eval[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`), 0)
@@ -125,7 +149,7 @@ type focus struct {
 func TestKeyboard(t *testing.T) {
 	for _, width := range screens {
 		t.Run(fmt.Sprintf("%d pixels", width), func(t *testing.T) {
-			p := open(t, width, "light")
+			p := openOverview(t, width, "light")
 			var got, want []focus
 			for _, element := range eval[[]string](p, `[...document.querySelectorAll('a[href], [tabindex="0"]')].map((e) => e.outerHTML.slice(0, 200))`) {
 				want = append(want, focus{element, true, "solid", "2px"})
@@ -142,24 +166,12 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// TestWithoutStyles reads the same words as with them.
-func TestWithoutStyles(t *testing.T) {
-	p := open(t, 1280, "light")
-	words := func() []string { return strings.Fields(eval[string](p, `document.body.innerText`)) }
-	styled := words()
-	eval[any](p, `document.querySelectorAll('style, link[rel=stylesheet]').forEach((e) => e.remove())`)
-	simtest.AssertEqual(t, "words", words(), styled)
-	simtest.AssertEqual(t, "faults", eval[[]string](p, faults), []string{})
-}
-
 // TestScroll scrolls a region that is wider than the screen with the keyboard.
 func TestScroll(t *testing.T) {
-	p := open(t, 420, "light")
+	p := openOverview(t, 420, "light")
 	eval[any](p, `document.querySelector('[role=region][aria-label="Plans"]').focus()`)
 	p.run(chromedp.KeyEvent(kb.ArrowRight))
-	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool](`document.activeElement.scrollLeft > 0`)); err != nil {
-		t.Error(err)
-	}
+	p.await(`document.activeElement.scrollLeft > 0`)
 }
 
 // brokenWords are the words of letters, and the dates, that a cell breaks into lines.
@@ -178,7 +190,7 @@ const brokenWords = `[...document.querySelectorAll('tbody th, tbody td')].flatMa
 
 // TestNarrowScreen sees stock, deadlines and states without scrolling to the side.
 func TestNarrowScreen(t *testing.T) {
-	p := open(t, 420, "light")
+	p := openOverview(t, 420, "light")
 	simtest.AssertEqual(t, "broken words", eval[[]string](p, brokenWords), []string{})
 	for table, columns := range map[string][]string{
 		"Watches": {"In stock"}, "Saved configurations": {"Stock"}, "Plans": {"Stock anywhere"}, "Locations": {"Of these in stock anywhere"},
@@ -193,4 +205,39 @@ func TestNarrowScreen(t *testing.T) {
 			}
 		}
 	}
+}
+
+// loaded says whether a dashboard's panels are there and none waits for data.
+const loaded = `document.querySelector('[data-viz-panel-key], .react-grid-item') &&
+	!document.querySelector('[aria-label="Panel loading bar"], [data-testid="Spinner"]')`
+
+// TestPictures makes the pictures of the documents, if -update is given: of the demo's landing page and, if
+// the variable GRAFANA has the address of one with the dashboards and a month of data, of a week of these.
+func TestPictures(t *testing.T) {
+	if !*simtest.Update {
+		t.Skip("make pictures")
+	}
+	demo := simtest.StartProcess(t, "--demo")
+	demo.WaitReady()
+	open(t, demo.URL, 1280, 1500, "light").take("overview")
+	for _, path := range []string{"stock?", "plan?var-plan=ryzen-9-9950x&", "accounts?", "status?"} {
+		if os.Getenv("GRAFANA") == "" {
+			continue
+		}
+		p := open(t, os.Getenv("GRAFANA")+"/d/server-rental-"+path+"from=now-7d&to=now&kiosk", 1440, 900, "dark")
+		p.await(loaded)
+		p.run(chromedp.Sleep(3 * time.Second)) // panels appear after their data
+		name, _, _ := strings.Cut(path, "?")
+		p.take("dashboard-" + name)
+	}
+}
+
+// take writes the picture that the screen shows.
+func (p page) take(name string) {
+	p.t.Helper()
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	simtest.WriteFile(p.t, repo.Path(p.t, "docs/pictures/"+name+".png"), string(picture))
 }

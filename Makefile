@@ -63,6 +63,7 @@ lint: ## run all linters (minutes the first time)
 	$(ACTIONS) actionlint
 	@! grep -E 'uses: [^.]' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v' # pinned by commit
 	for module in test dashboards; do (cd $$module && go mod tidy -diff && go vet -tags e2e ./... && $(LINT) golangci-lint run ./...) || exit; done
+	cd test && go tool jsonnetfmt --test ../mixin/*.libsonnet && go tool jsonnet-lint ../mixin/*.libsonnet
 	@dead=$$(cd test && $(LINT) deadcode -test -tags e2e -filter '^$(MODULE)' ./... $(MODULE)/...); \
 	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 

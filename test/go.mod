@@ -2,7 +2,11 @@ module github.com/server-rental-exporter/server_rental_exporter/test
 
 go 1.26.0
 
-tool helm.sh/helm/v4/cmd/helm
+tool (
+	github.com/google/go-jsonnet/cmd/jsonnet-lint
+	github.com/google/go-jsonnet/cmd/jsonnetfmt
+	helm.sh/helm/v4/cmd/helm
+)
 
 replace github.com/server-rental-exporter/server_rental_exporter => ../
 

@@ -5,7 +5,6 @@ package compose_test
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -57,30 +54,36 @@ const (
 	production = "compose.production.yaml"
 )
 
-// load reads a file, with the example in place of its copy, and changes to the directory of the file,
-// because paths in it are relative.
+// load follows README.md in a checkout that only its owner can read, reads a file, and changes to its
+// directory, because paths in it are relative.
 func load(t *testing.T, file string) (c compose) {
 	t.Helper()
-	t.Chdir(repo.Path(t, "deploy/compose"))
-	text := strings.ReplaceAll(repo.Read(t, "deploy/compose/"+file), "./production/", "./production.example/")
-	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	repo.Run(t, repo.Path(t, "."), "bash", "-c", `cp -r Dockerfile alerts dashboards deploy "$0" && chmod -R go= "$0"`, dir)
+	for _, block := range repo.Documents(t)["deploy/compose/README.md"].Blocks {
+		if strings.Contains(block.Text, "\nchmod ") {
+			withoutDocker := regexp.MustCompile(`(?m)^docker .*`).ReplaceAllString(block.Text, "")
+			repo.Run(t, dir, "bash", "-c", "umask 077; echo a-token | ("+withoutDocker+")")
+		}
 	}
+	t.Chdir(filepath.Join(dir, "deploy/compose"))
+	repo.ReadYAML(t, file, &c)
 	return c
 }
 
-// TestFiles checks services by themselves, and that what they name exists.
+// TestFiles checks services by themselves: that what they name exists, and that others, such as the users
+// of the containers, can read what is mounted, but not the secrets.
 func TestFiles(t *testing.T) {
 	pinned := regexp.MustCompile(`^docker\.io/[a-z]+/[a-z]+:v?\d+\.\d+\.\d+$`)
-	for _, file := range []string{demo, production} {
-		c := load(t, file)
+	for file, secrets := range map[string]string{demo: "", production: "./production/tokens/main"} {
+		c, find := load(t, file), []string{"find"}
 		for name, s := range c.Services {
 			where := file + ": " + name
 			if s.Build.Context == "" && !pinned.MatchString(s.Image) {
 				t.Errorf("%s: got image %q, want one of a full version", where, s.Image)
 			}
 			if s.Build.Context != "" {
-				assertExists(t, where, filepath.Join(s.Build.Context, s.Build.Dockerfile))
+				repo.Run(t, s.Build.Context, "test", "-f", s.Build.Dockerfile)
 			}
 			for _, port := range s.Ports {
 				if !strings.HasPrefix(port, "127.0.0.1:") {
@@ -92,9 +95,7 @@ func TestFiles(t *testing.T) {
 				if _, named := c.Volumes[from]; named {
 					continue
 				}
-				if from != "./production.example/tokens" && from != "./production.example/alertmanager.yml" { // README.md says how to make them
-					assertExists(t, where, from)
-				}
+				find = append(find, from)
 				if !strings.HasSuffix(rest, ":ro") {
 					t.Errorf("%s: may write to %s", where, from)
 				}
@@ -104,13 +105,11 @@ func TestFiles(t *testing.T) {
 				simtest.AssertEqual(t, where+": restrictions", got, []any{true, []string{"ALL"}, []string{"no-new-privileges:true"}})
 			}
 		}
+		closed := repo.Run(t, ".", append(find, "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x")...)
+		simtest.AssertEqual(t, file+": files that only the owner can read", closed, secrets)
 	}
-}
-
-func assertExists(t *testing.T, where, path string) {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("%s: %v", where, err)
+	if info, err := os.Stat("load-history.sh"); err != nil || info.Mode().Perm() != 0o755 { // the image has its mode
+		t.Errorf("load-history.sh: got mode %v, %v", info.Mode(), err)
 	}
 }
 
@@ -119,49 +118,6 @@ func assertExists(t *testing.T, where, path string) {
 func TestLineEndings(t *testing.T) {
 	const checkout = `git -c core.autocrlf=true checkout-index --all --prefix="$0/" && grep --recursive --files-with-matches --binary-files=without-match $'\r' "$0" || true`
 	simtest.AssertEqual(t, "files with carriage returns", repo.Run(t, repo.Path(t, "."), "bash", "-c", checkout, t.TempDir()), "")
-}
-
-// TestUmask follows README.md in a checkout that only its owner can read: others, such as the users of
-// the containers, can then read what is mounted, but not the secrets.
-func TestUmask(t *testing.T) {
-	dir := t.TempDir()
-	repo.Run(t, repo.Path(t, "."), "bash", "-c", `cp -r alerts dashboards deploy "$0" && chmod -R go= "$0"`, dir)
-	for _, block := range repo.Documents(t)["deploy/compose/README.md"].Blocks {
-		if strings.Contains(block.Text, "\nchmod ") {
-			withoutDocker := regexp.MustCompile(`(?m)^docker .*`).ReplaceAllString(block.Text, "")
-			repo.Run(t, dir, "bash", "-c", "umask 077; echo a-token | ("+withoutDocker+")")
-		}
-	}
-	t.Chdir(filepath.Join(dir, "deploy/compose"))
-	var closed []string
-	for _, file := range []string{demo, production} {
-		var c compose
-		repo.ReadYAML(t, filepath.Join(dir, "deploy/compose", file), &c)
-		for _, s := range c.Services {
-			for _, v := range s.Volumes {
-				from, _, _ := strings.Cut(v, ":")
-				if _, named := c.Volumes[from]; named {
-					continue
-				}
-				if err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-					if err != nil {
-						return err
-					}
-					info, err := d.Info()
-					if err == nil && (info.Mode()&0o004 == 0 || d.IsDir() && info.Mode()&0o001 == 0) {
-						closed = append(closed, path)
-					}
-					return err
-				}); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}
-	simtest.AssertEqual(t, "files that only the owner can read", closed, []string{"production/tokens/main"})
-	if info, err := os.Stat("load-history.sh"); err != nil || info.Mode().Perm() != 0o755 { // the image has its mode
-		t.Errorf("load-history.sh: got mode %v, %v", info.Mode(), err)
-	}
 }
 
 // TestImages checks that both files run the same versions, and that the real variant names the
@@ -250,7 +206,7 @@ func TestWiring(t *testing.T) {
 // and the environment of its exporter, as delivered and with all examples in its comments.
 func TestProductionExporter(t *testing.T) {
 	s := load(t, production).Services["exporter"]
-	text := repo.Read(t, filepath.Join("deploy/compose", s.local(s.Environment["SERVER_RENTAL_CONFIG_FILE"])))
+	text := repo.Run(t, ".", "cat", s.local(s.Environment["SERVER_RENTAL_CONFIG_FILE"]))
 	uncommented := regexp.MustCompile(`(?m)^# (watches:|  )`).ReplaceAllString(text, "$1")
 	for config, wants := range map[string][]string{text: {"account main: "}, uncommented: {"account main: ", "account lab: "}} {
 		dir := t.TempDir()

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -48,24 +47,6 @@ func TestPackage(t *testing.T) {
 	copied := slices.Concat(repo.Glob(t, "alerts/*.rules.yml"), repo.Glob(t, "dashboards/*.json"))
 	if n := strings.Count(files, "/files/"); n != len(copied) {
 		t.Errorf("the package has %d files, want those of alerts/ and dashboards/: %d", n, len(copied))
-	}
-}
-
-// TestWithoutFiles checks that a copy without rules and dashboards, such as one of a tool that
-// leaves links out, is refused instead of installing none.
-func TestWithoutFiles(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "files")); err != nil {
-		t.Fatal(err)
-	}
-	for value, files := range map[string]string{"prometheusRule": "files/alerts/*.rules.yml", "dashboards": "files/dashboards/*.json"} {
-		_, err := runHelm(t, helm4, "template", dir, "--values", valuesFile(t, "minimal"), "--set", value+".enabled=true")
-		if want := value + ".enabled: the chart has no " + files; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got error %v, want %q", err, want)
-		}
 	}
 }
 

@@ -196,11 +196,6 @@ httpGet:
 {{- if and .Values.scrapeConfig.enabled (not .Values.web.serviceDiscovery) }}
 {{- $errors = append $errors "scrapeConfig.enabled: needs web.serviceDiscovery" }}
 {{- end }}
-{{- range $value, $files := dict "prometheusRule" "files/alerts/*.rules.yml" "dashboards" "files/dashboards/*.json" }}
-{{- if and (get $.Values $value).enabled (not ($.Files.Glob $files)) }}
-{{- $errors = append $errors (printf "%s.enabled: the chart has no %s, because it was not copied whole" $value $files) }}
-{{- end }}
-{{- end }}
 {{- if .Values.prometheusRule.disabledAlerts }}
 {{- $alerts := list }}
 {{- range $path, $_ := .Files.Glob "files/alerts/*.rules.yml" }}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -13,45 +12,29 @@ import (
 
 // Dashboard is a dashboard.
 type Dashboard struct {
-	UID, Title, Description string
-	ID                      any
-	Tags                    []string
-	SchemaVersion           int
-	Editable                bool
-	Panels                  []Panel
-	Links                   []Link
-	Templating              struct{ List []Variable }
+	UID        string
+	Panels     []Panel
+	Templating struct{ List []Variable }
 }
 
-// Datasource is what a query is sent to.
-type Datasource struct{ Type, UID string }
-
-// Link leads to a dashboard, to several with a tag, or elsewhere.
-type Link struct {
-	Type, URL             string
-	Tags                  []string
-	IncludeVars, KeepTime bool
-}
+// Link leads to a dashboard or elsewhere.
+type Link struct{ URL string }
 
 // Variable is what a user chooses.
 type Variable struct {
-	Name, Type, Label, Description, Query, AllValue string
-	Datasource                                      Datasource
-	Multi, IncludeAll                               bool
-	Refresh, Hide                                   int
-	Current                                         struct{ Value any }
+	Name, Type, Query string
+	Hide              int
 }
 
 // Panel is a panel or a row.
 type Panel struct {
 	ID                       int
 	Type, Title, Description string
-	Datasource               Datasource
 	Targets                  []Target
 	Links                    []Link
 	Panels                   []Panel // of a collapsed row
 	FieldConfig              struct {
-		Defaults  struct{ Unit, NoValue string }
+		Defaults  struct{ Unit string }
 		Overrides []struct{ Properties []Property }
 	}
 	Transformations []Transformation
@@ -78,12 +61,11 @@ type Property struct {
 
 // Target is a query of a panel.
 type Target struct {
-	RefID, Expr, LegendFormat, Format string
-	Instant, Range                    bool
-	Datasource                        Datasource
+	RefID, Expr, LegendFormat string
+	Instant                   bool
 }
 
-// Load returns the committed dashboards by uid, which must be the name of the file.
+// Load returns the committed dashboards by uid.
 func Load(t testing.TB) map[string]Dashboard {
 	t.Helper()
 	all := map[string]Dashboard{}
@@ -95,9 +77,6 @@ func Load(t testing.TB) map[string]Dashboard {
 		var d Dashboard
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
-		}
-		if d.UID+".json" != filepath.Base(file) {
-			t.Errorf("%s: got uid %q, want the file's name", file, d.UID)
 		}
 		all[d.UID] = d
 	}

@@ -39,9 +39,9 @@ type harness struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	config   configuration
+	limits   rentalapi.Limits
+	config   runner.Spec
 	reloaded time.Time
-	limits   rentalapi.Limits // the highest of all configurations
 
 	worldMu sync.Mutex
 	tokens  map[string]string    // tokens by account
@@ -49,19 +49,13 @@ type harness struct {
 	issued  int                  // tokens
 }
 
-// configuration is the exporter's configuration.
-type configuration struct {
-	runner.Spec
-	limits rentalapi.Limits
-}
-
 // samples are values by series.
 type samples = map[string]float64
 
-// version is a past state of a resource.
+// version is a state of a resource, until the next one.
 type version struct {
-	samples  samples
-	from, to time.Time // to is zero for the present state
+	samples samples
+	from    time.Time
 }
 
 // accountNames are the accounts that may be configured.
@@ -69,10 +63,10 @@ func accountNames() []string { return []string{"main", "lab", "spare"} }
 
 const requestTimeout = 10 * time.Second
 
-func newHarness(t *testing.T, rng *rand.Rand) *harness {
+func newHarness(t *testing.T, rng *rand.Rand, limits rentalapi.Limits) *harness {
 	h := &harness{
 		// It rejects nothing, so that broken limits show.
-		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t, rng: rng,
+		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t, rng: rng, limits: limits,
 		tokens: map[string]string{}, history: map[string][]version{},
 	}
 	h.config = h.validConfiguration(rng)
@@ -99,7 +93,11 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	registry := prometheus.NewRegistry()
-	h.client = rentalapi.New("chaos", h.apiSettings(), registry)
+	transport, err := rentalapi.NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.client = rentalapi.New("chaos", rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.limits}, registry)
 	h.Runner = runner.New(runner.Options{Logger: &h.log, API: h.client})
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
@@ -109,7 +107,7 @@ func (h *harness) start() {
 		Configured: func() web.Configured { return web.Configured{API: "a simulated provider"} },
 	})
 	h.Run(h.ctx)
-	h.ApplyConfig(h.ctx, h.config.Spec)
+	h.ApplyConfig(h.ctx, h.config)
 }
 
 // stop ends the exporter as a kill does: it completes nothing.
@@ -144,16 +142,12 @@ func (h *harness) changeWorld(change func(w *simulator.World)) {
 			accounts = accountNames()
 		}
 		for _, account := range accounts {
-			key, now := r.Name+" "+account, time.Now()
+			key := r.Name + " " + account
 			present := presentState(h.t, r, getter{h.API, ownToken(account)}, account)
 			versions := h.history[key]
-			if n := len(versions); n > 0 {
-				if maps.Equal(versions[n-1].samples, present) {
-					continue
-				}
-				versions[n-1].to = now
+			if n := len(versions); n == 0 || !maps.Equal(versions[n-1].samples, present) {
+				h.history[key] = append(versions, version{present, time.Now()})
 			}
-			h.history[key] = append(versions, version{samples: present, from: now})
 		}
 	}
 }
@@ -162,30 +156,23 @@ func (h *harness) changeWorld(change func(w *simulator.World)) {
 func (h *harness) versionsSince(key string, then time.Time) []version {
 	h.worldMu.Lock()
 	defer h.worldMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(h.history[key]), func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
+	versions := h.history[key]
+	for len(versions) > 1 && versions[1].from.Before(then) {
+		versions = versions[1:]
+	}
+	return versions
 }
 
 // reload changes the configuration and applies it.
-func (h *harness) reload(change func(c *configuration)) {
+func (h *harness) reload(change func(c *runner.Spec)) {
 	change(&h.config)
 	h.reloaded = time.Now()
-	h.client.ApplySettings(h.apiSettings())
-	h.ApplyConfig(h.ctx, h.config.Spec)
-}
-
-func (h *harness) apiSettings() rentalapi.Settings {
-	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
-	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
-	transport, err := rentalapi.NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
+	h.ApplyConfig(h.ctx, h.config)
 }
 
 // validConfiguration enables all collectors and accounts.
-func (h *harness) validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{runner.Spec{API: "one", Collectors: map[string]collector.Timing{}}, randomLimits(rng)}
+func (h *harness) validConfiguration(rng *rand.Rand) runner.Spec {
+	c := runner.Spec{API: "one", Collectors: map[string]collector.Timing{}}
 	for _, r := range collector.Resources() {
 		c.Collectors[r.Name] = randomSettings(rng, r)
 	}
@@ -197,10 +184,6 @@ func (h *harness) validConfiguration(rng *rand.Rand) configuration {
 		}})
 	}
 	return c
-}
-
-func randomLimits(rng *rand.Rand) rentalapi.Limits {
-	return rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
 }
 
 func randomSettings(rng *rand.Rand, r collector.Resource) collector.Timing {
@@ -272,21 +255,19 @@ func byResource(page simtest.Exposition) map[string]samples {
 
 // assertRateLimits asserts that in any 60 seconds at most so many requests came without a
 // token, and with each token.
-func (h *harness) assertRateLimits(public, account int) {
+func (h *harness) assertRateLimits(most rentalapi.Limits) {
 	h.t.Helper()
 	times := map[string][]time.Time{}
 	for _, r := range h.Requests() {
 		times[r.Token] = append(times[r.Token], r.Time)
 	}
 	for token, list := range times {
-		limit := account
+		limit := most.Account
 		if token == "" {
-			limit = public
+			limit = most.Public
 		}
-		got := peak(list)
-		h.t.Logf("%q: at most %d of %d requests within 60 s", token, got, len(list))
-		if got > limit {
-			h.t.Errorf("%q: %d requests within 60 s, more than %d", token, got, limit)
+		if got := peak(list); got > limit {
+			h.t.Errorf("%q: %d of %d requests within 60 s, more than %d", token, got, len(list), limit)
 		}
 	}
 }

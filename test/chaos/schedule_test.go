@@ -13,6 +13,7 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // next lets an event happen: at once, or while the provider serves one of the next
@@ -43,7 +44,7 @@ func (h *harness) draw() func() {
 	case n < 11:
 		return func() { h.changeToken(own) }
 	case n < 13:
-		h.reload(func(c *configuration) { h.changeConfiguration(own, c) })
+		h.reload(func(c *runner.Spec) { h.changeConfiguration(own, c) })
 	default:
 		return func() {
 			h.changeWorld(func(w *simulator.World) {
@@ -67,10 +68,10 @@ func badResponses() []string {
 	}
 }
 
-// retryTimes are values of Retry-After and RateLimit-Reset. Some are invalid.
+// retryTimes are values of Retry-After and RateLimit-Reset, of four minutes at most. Some are invalid.
 func retryTimes() []string {
 	now := time.Now()
-	return []string{"", "0", "1", "90", "240", "soon", "99999999999", now.Add(20 * time.Second).UTC().Format(http.TimeFormat), fmt.Sprint(now.Add(time.Minute).Unix())}
+	return []string{"", "0", "1", "90", "240", "soon", now.Add(20 * time.Second).UTC().Format(http.TimeFormat), fmt.Sprint(now.Add(time.Minute).Unix())}
 }
 
 // injectFault injects a random fault for some time.
@@ -120,14 +121,12 @@ func (h *harness) changeToken(rng *rand.Rand) {
 }
 
 // changeConfiguration changes one thing in the configuration.
-func (h *harness) changeConfiguration(rng *rand.Rand, c *configuration) {
+func (h *harness) changeConfiguration(rng *rand.Rand, c *runner.Spec) {
 	r := pick(rng, collector.Resources()...)
-	switch rng.IntN(4) {
+	switch rng.IntN(3) {
 	case 0: // fewer accounts, or all of them again
 		c.Accounts = h.validConfiguration(rng).Accounts[:rng.IntN(4)]
 	case 1:
-		c.limits = randomLimits(rng)
-	case 2:
 		delete(c.Collectors, r.Name)
 	default:
 		c.Collectors[r.Name] = randomSettings(rng, r)

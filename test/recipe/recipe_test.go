@@ -131,24 +131,6 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 	c.run("make", "test", "test-deploy")
 }
 
-// TestNewField adds a field that earlier revisions of the API lack.
-func TestNewField(t *testing.T) {
-	c := newTree(t)
-	c.edit("collector/sshkeys.go", "\tFingerprint string\n", "\tFingerprint string\n\tComment string `api:\"new\"`\n")
-	c.edit("collector/sshkeys.go", `"type", "fingerprint")`, `"type", "fingerprint", "comment")`)
-	c.edit("collector/sshkeys.go", "k.Type, k.Fingerprint)\n\t\tmetric", "k.Type, k.Fingerprint, k.Comment)\n\t\tmetric")
-	c.edit("collector/sshkeys.go", "Name, algorithm and fingerprint of", "Name, algorithm, fingerprint and comment of")
-	c.edit("collector/items_test.go", `"ssh_keys type"`, `"ssh_keys type", "ssh_keys comment"`)
-	c.edit("exporter/testdata/stable.txt", "ssh_key name type fingerprint", "ssh_key name type fingerprint comment")
-	c.edit("internal/simulator/example.go", `"type": "ssh-ed25519",`, `"type": "ssh-ed25519", "comment": "at home",`)
-	for range 2 {
-		c.edit("collector/testdata/ssh_keys/document.golden", `      "fingerprint": `, `      "comment": "at home", "fingerprint": `)
-	}
-	c.run("gofmt", "-w", "collector", "internal/simulator")
-	c.run("make", "golden")
-	c.run("go", "test", "./collector", "./exporter", "./internal/simulator/...")
-}
-
 // TestAlert adds an alert.
 func TestAlert(t *testing.T) {
 	c := newTree(t)

@@ -49,17 +49,6 @@ func startExporter(t *testing.T, api *simtest.API, tokens map[string]string, set
 	return p
 }
 
-// prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
-func prometheusMajor(t *testing.T) string {
-	t.Helper()
-	out, err := exec.Command(repo.Program(t, "prometheus"), "--version").CombinedOutput()
-	version := regexp.MustCompile(`^prometheus, version (\d+)[.]`).FindSubmatch(out)
-	if version == nil {
-		t.Fatalf("prometheus --version: %v\n%s", err, out)
-	}
-	return string(version[1])
-}
-
 // prometheus is a running Prometheus.
 type prometheus struct {
 	*simtest.Process

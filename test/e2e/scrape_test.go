@@ -11,12 +11,10 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
 const apiDuration = "server_rental_exporter_api_request_duration_seconds"
-
-// scrapeJob is one way of scraping: its name and its settings.
-type scrapeJob struct{ name, settings string }
 
 // TestEveryProtocol: in every format, and with native histograms, Prometheus stores the same
 // series and logs no problem. Version 2 asks for OpenMetrics.
@@ -24,34 +22,27 @@ func TestEveryProtocol(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main", "lab")
 	exporter := startExporter(t, api, tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\n")
-	if prometheusMajor(t) == "2" {
-		checkScrapes(t, exporter, []scrapeJob{{"OpenMetricsText0.0.1", ""}})
-		return
-	}
-	jobs := []scrapeJob{{"native", "scrape_native_histograms: true, always_scrape_classic_histograms: true"}}
+	settings := map[string]string{"native": "scrape_native_histograms: true, always_scrape_classic_histograms: true"} // by name of the job
 	for _, protocol := range []string{"PrometheusProto", "OpenMetricsText1.0.0", "OpenMetricsText0.0.1", "PrometheusText1.0.0", "PrometheusText0.0.4"} {
-		jobs = append(jobs, scrapeJob{protocol, "scrape_protocols: [" + protocol + "]"})
+		settings[protocol] = "scrape_protocols: [" + protocol + "]"
 	}
-	checkScrapes(t, exporter, jobs)
-}
-
-// checkScrapes runs a Prometheus that scrapes the exporter in several ways.
-func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob) {
-	t.Helper()
+	if strings.Contains(repo.Run(t, ".", repo.Program(t, "prometheus"), "--version"), "version 2.") {
+		settings = map[string]string{"OpenMetricsText0.0.1": ""}
+	}
 	config := "global: {scrape_interval: 5s}\nscrape_configs:\n"
-	for _, j := range jobs {
-		config += fmt.Sprintf("  - {job_name: %q, static_configs: [{targets: [%q]}], %s}\n", j.name, strings.TrimPrefix(exporter.URL, "http://"), j.settings)
+	for job, more := range settings {
+		config += fmt.Sprintf("  - {job_name: %q, static_configs: [{targets: [%q]}], %s}\n", job, strings.TrimPrefix(exporter.URL, "http://"), more)
 	}
 	p := startPrometheus(t, t.TempDir(), config)
 	simtest.Eventually(t, "several scrapes of every job", func() bool {
-		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
+		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(settings)
 	})
 	if got := p.query(`min_over_time(up[5m]) < 1`); len(got) > 0 {
 		t.Errorf("a scrape failed: %v", got)
 	}
 	page := exporter.Scrape()
-	for _, job := range jobs {
-		p.checkSeries(job.name, page)
+	for job := range settings {
+		p.checkSeries(job, page)
 	}
 	p.checkProblems()
 }

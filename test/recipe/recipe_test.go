@@ -18,12 +18,6 @@ type tree struct {
 	dir string
 }
 
-// newTree copies the repository.
-func newTree(t *testing.T) tree {
-	t.Helper()
-	return tree{t, repo.Copy(t)}
-}
-
 // run returns the output of a command that must succeed.
 func (c tree) run(args ...string) string {
 	c.t.Helper()
@@ -55,7 +49,7 @@ func (c tree) edit(path, from, to string) {
 
 // TestEndpoint adds an endpoint. Everything that follows from it is generated.
 func TestEndpoint(t *testing.T) {
-	c := newTree(t)
+	c := tree{t, repo.Copy(t)}
 	c.write("collector/invoices.go", `
 package collector
 
@@ -133,7 +127,7 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 
 // TestAlert adds an alert.
 func TestAlert(t *testing.T) {
-	c := newTree(t)
+	c := tree{t, repo.Copy(t)}
 	const name = "ServerRentalNoServers"
 	rule := `      - alert: ` + name + `
         expr: max by (account) (server_rental_servers) == 0

@@ -65,6 +65,7 @@ var states = []state{
 		`plan:server_rental_plan_in_stock:avg90d`: "1x60",
 		`ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", severity="critical", kind="state", account="main", server="s"}`:      "1x60",
 		`ALERTS_FOR_STATE{alertname="ServerRentalServerSuspended", severity="critical", kind="state", account="main", server="s"}`:                 "60x60",
+		`ALERTS_FOR_STATE{alertname="ServerRentalExporterDown", severity="critical", kind="state"}`:                                                "60x60",
 		`ALERTS{alertname="ServerRentalConfigurationBackInStock", alertstate="firing", severity="warning", kind="news", plan="p", location="fra"}`: "1x60",
 		`ALERTS{alertname="ServerRentalPlanSoldOut", alertstate="firing", severity="info", kind="news", plan="p"}`:                                 "1x60",
 		`ALERTS{alertname="ServerRentalExporterDown", alertstate="pending", severity="critical", kind="state"}`:                                    "1x60",

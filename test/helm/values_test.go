@@ -33,23 +33,6 @@ func TestVersion(t *testing.T) {
 	simtest.AssertEqual(t, "image", container.Image, image+":v"+version)
 }
 
-// TestPackage checks that a packaged chart renders the same as its directory, and has no
-// other files than those.
-func TestPackage(t *testing.T) {
-	dir := t.TempDir()
-	mustHelm(t, "package", chart, "--destination", dir)
-	archive := filepath.Join(dir, "server-rental-exporter-"+strings.TrimSpace(repo.Read(t, "VERSION"))+".tgz")
-	packaged := mustHelm(t, "template", "rental", archive, "--namespace", namespace, "--values", valuesFile(t, "everything"))
-	if packaged != template(t, "everything") {
-		t.Error("the packaged chart renders something else")
-	}
-	files := repo.Run(t, ".", "tar", "-tzf", archive)
-	copied := slices.Concat(repo.Glob(t, "alerts/*.rules.yml"), repo.Glob(t, "dashboards/*.json"))
-	if n := strings.Count(files, "/files/"); n != len(copied) {
-		t.Errorf("the package has %d files, want those of alerts/ and dashboards/: %d", n, len(copied))
-	}
-}
-
 // TestHelm3 checks that Helm 3 renders the same as Helm 4, except blank lines.
 func TestHelm3(t *testing.T) {
 	blank := regexp.MustCompile(`\n\s*\n`)

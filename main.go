@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/common/version"
 
@@ -20,6 +21,9 @@ import (
 //
 //go:embed VERSION
 var versionFile string
+
+// drainTime bounds a shutdown, whatever hangs: a client, a log, an output that nobody reads.
+const drainTime = 18 * time.Second
 
 func main() {
 	if info, ok := debug.ReadBuildInfo(); ok && version.Version == "" { // built without -ldflags
@@ -33,6 +37,8 @@ func main() {
 		<-stop
 		signal.Stop(stop) // comes first, so that a second signal ends the process at once
 		cancel()
+		time.Sleep(drainTime)
+		os.Exit(1)
 	}()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

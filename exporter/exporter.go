@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -21,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
@@ -78,7 +80,7 @@ func Main(ctx context.Context, env Environment) int {
 	case o.once:
 		err = e.printOnce(ctx)
 	default:
-		err = e.serve(ctx, drainTime)
+		err = e.serve(ctx)
 	}
 	if err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
@@ -101,7 +103,7 @@ type exporter struct {
 	group        *exposition.Group // metrics of this package
 	loaded       atomic.Pointer[loaded]
 
-	reloading sync.Mutex // held during a reload, and once the collectors end: no reload starts others then
+	reloading sync.Mutex // held during a reload
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
@@ -136,82 +138,54 @@ func (e *exporter) printOnce(ctx context.Context) error {
 		_, encodeErr := expfmt.MetricFamilyToText(&text, f)
 		err = errors.Join(err, encodeErr)
 	}
-	written := make(chan error, 1)
-	go func() {
-		_, err := text.WriteTo(e.env.Stdout)
-		written <- err
-	}()
-	select {
-	case <-ctx.Done(): // nobody reads it
-		return fmt.Errorf("output: interrupted: %w", ctx.Err())
-	case writeErr := <-written:
-		if writeErr != nil {
-			return fmt.Errorf("output: %w", writeErr)
-		}
-	}
-	return errors.Join(failed, err)
+	_, writeErr := text.WriteTo(e.env.Stdout)
+	return errors.Join(failed, err, writeErr)
 }
 
-const (
-	accountInterval = time.Minute      // time between two searches for account files
-	drainTime       = 18 * time.Second // bound on a shutdown; the end of a log that blocks takes another second
-)
+// accountInterval is the time between two searches for account files.
+const accountInterval = time.Minute
 
-// serve collects and serves until ctx ends, and then completes requests in progress. It
-// returns within the drain time, whatever hangs.
-func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
+// serve collects and serves until ctx ends, and then completes requests in progress.
+func (e *exporter) serve(ctx context.Context) error {
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more raises it
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
 	listeners, err := listen(ctx, e.options.web)
 	if err != nil {
 		return err
 	}
-	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	var background sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	if e.demo != nil {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", localURL(e.options.web, listeners[0].Addr().String()))
-		background.Go(func() { e.demo.Run(runCtx) })
+		group.Go(func() error {
+			e.demo.Run(ctx)
+			return nil
+		})
 	}
-	e.runner.Run(runCtx)
-	e.runner.ApplyConfig(runCtx, e.loaded.Load().spec())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		look := time.NewTicker(accountInterval)
-		defer look.Stop()
-		for runCtx.Err() == nil {
-			select {
-			case <-runCtx.Done():
-			case <-e.env.Hangup:
-				_ = e.reload(runCtx) // it logs its outcome
-			case <-look.C:
-				e.lookForAccounts(runCtx)
-			}
-		}
-		e.reloading.Lock()
-		defer e.reloading.Unlock()
-		e.runner.Wait()
-		background.Wait()
-	}()
-
-	servers, failed := e.serveAt(listeners, e.handler(runCtx))
-	select {
-	case err := <-failed:
-		for _, server := range servers {
-			_ = server.Close()
-		}
-		return err
-	case <-ctx.Done():
-	}
-	level.Info(e.logger).Log("msg", "shutting down")
-	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	err = shutdown(drainCtx, servers)
-	stop()
-	select {
-	case <-ended:
-	case <-drainCtx.Done():
+	e.runner.Run(ctx)
+	e.runner.ApplyConfig(ctx, e.loaded.Load().spec())
+	group.Go(func() error { return e.follow(ctx) })
+	e.serveAt(ctx, group, listeners)
+	err = group.Wait()
+	e.runner.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
 	return err
+}
+
+// follow reloads the configuration when it is asked to, and looks for account files, until ctx ends.
+func (e *exporter) follow(ctx context.Context) error {
+	look := time.NewTicker(accountInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			level.Info(e.logger).Log("msg", "shutting down")
+			return nil
+		case <-e.env.Hangup:
+			_ = e.reload(ctx) // it logs its outcome
+		case <-look.C:
+			e.lookForAccounts(ctx)
+		}
+	}
 }

@@ -103,27 +103,18 @@ func newSlogger(logger log.Logger) *slog.Logger {
 	}), slog.LevelDebug))
 }
 
-// serverWriter receives the lines of http.Server, which clients cause. One about TLS may also come
-// from a certificate, a key or a web configuration file that changed since the start: that is an
-// error, logged once for each cause.
+// serverWriter receives the lines of http.Server, which clients cause, or a certificate, a key or a web
+// configuration file that changed since the start: that is an error.
 type serverWriter struct {
 	logger    log.Logger
-	webConfig string       // path; empty without TLS
-	cause     atomic.Value // string: the last one, empty if the files are valid
+	webConfig string // path; empty without TLS
 }
 
 // Write implements io.Writer.
-func (w *serverWriter) Write(line []byte) (int, error) {
+func (w serverWriter) Write(line []byte) (int, error) {
 	level.Debug(w.logger).Log("msg", string(bytes.TrimSpace(line)))
-	if !bytes.Contains(line, []byte("TLS handshake error")) {
-		return len(line), nil
-	}
-	cause := ""
 	if err := toolkit.Validate(w.webConfig); err != nil {
-		cause = err.Error()
-	}
-	if before := w.cause.Swap(cause); cause != "" && cause != before {
-		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", cause)
+		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", err)
 	}
 	return len(line), nil
 }

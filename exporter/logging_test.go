@@ -2,9 +2,7 @@ package exporter
 
 import (
 	"bytes"
-	"context"
 	"regexp"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,22 +54,4 @@ func TestStuckLog(t *testing.T) {
 		got := regexp.MustCompile(`ts=\S+ `).ReplaceAllString(w.String(), "")
 		simtest.AssertEqual(t, "log", got, "level=info msg=\"a line\"\nlevel=warn msg=\"log lines dropped\" lines=4\nlevel=info msg=\"works again\"\n")
 	})
-}
-
-// TestEndsWithStuckLog ends the demo while nothing can be logged.
-func TestEndsWithStuckLog(t *testing.T) {
-	w := &blockedWriter{release: make(chan struct{})}
-	t.Cleanup(func() { close(w.release) })
-	ctx, stop := context.WithCancel(t.Context())
-	status := make(chan int)
-	go func() {
-		status <- Main(ctx, Environment{Args: []string{"--demo", "--web.listen-address=127.0.0.1:0"}, LookupEnv: unset, Stdout: &strings.Builder{}, Stderr: w})
-	}()
-	time.AfterFunc(3*time.Second, stop) // collectors log events at that time
-	select {
-	case got := <-status:
-		simtest.AssertEqual(t, "exit status", got, 0)
-	case <-time.After(drainTime + 10*time.Second):
-		t.Error("does not end")
-	}
 }

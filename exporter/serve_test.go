@@ -1,14 +1,12 @@
 package exporter
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -130,24 +128,6 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 	simtest.AssertEqual(t, "error", err, nil)
 	simtest.AssertEqual(t, "samples", strings.Count(head+string(rest), "\nserver_rental_server_info{"), longServers)
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
-}
-
-// TestShutdownIsBounded has a client that never reads to the end, and a reload that hangs.
-func TestShutdownIsBounded(t *testing.T) {
-	t.Parallel()
-	address := simtest.FreeAddress(t)
-	e := newTestExporter(t, append(serversConfig(t, longServers, longName()), "--web.listen-address="+address)...)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- e.serve(ctx, 50*time.Millisecond) }()
-	simtest.Eventually(t, "ready", e.runner.Ready)
-	startScrape(t, address)
-	e.reloading.Lock()
-	stop()
-	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
-		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)
-	}
 }
 
 // TestShard exports the accounts of each shard. The public data and the watches are in the

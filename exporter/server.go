@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -52,24 +51,16 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 }
 
 // listen returns the sockets of systemd, or listens at all addresses.
-func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, error) {
+func listen(ctx context.Context, flags *toolkit.FlagConfig) (all []net.Listener, err error) {
 	if *flags.WebSystemdSocket {
-		sockets, err := activation.Listeners() // nil for what is no stream socket
-		switch {
-		case err == nil && len(sockets) == 0:
+		if all, err = activation.Listeners(); err == nil && len(all) == 0 {
 			err = errors.New("systemd: no socket passed")
-		case slices.Contains(sockets, nil):
-			err = errors.New("systemd: a socket is no stream socket: the unit must use ListenStream")
 		}
-		return sockets, err
+		return all, err
 	}
-	var all []net.Listener
 	for _, address := range *flags.WebListenAddresses {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			for _, l := range all {
-				_ = l.Close()
-			}
 			return nil, err
 		}
 		all = append(all, l)
@@ -77,90 +68,46 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	return all, nil
 }
 
-// maxClients bounds the memory that the connections to one listen address take. Others wait.
-const maxClients = 512
+// Bounds of the memory that clients take. Others wait.
+const (
+	maxConnections = 4096 // to one listen address, most of them idle
+	maxRequests    = 512
+)
 
-// maxIdle is how long a connection may have no request while no more connections may come.
-const maxIdle = 250 * time.Millisecond
-
-// clients are the connections to one listen address.
-type clients struct {
-	mu      sync.Mutex
-	idle    map[net.Conn]time.Time // since when each has no complete request; zero if it has one
-	closing bool                   // whether closeIdle will be called
+// limit serves at most maxRequests requests at a time.
+func limit(h http.Handler) http.Handler {
+	slots := make(chan struct{}, maxRequests)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		h.ServeHTTP(w, r)
+	})
 }
 
-// changed is told when the state of a connection changes.
-func (c *clients) changed(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch state {
-	case http.StateNew, http.StateIdle:
-		c.idle[conn] = time.Now()
-	case http.StateActive:
-		c.idle[conn] = time.Time{}
-	case http.StateClosed:
-		delete(c.idle, conn)
-	}
-	if len(c.idle) >= maxClients && !c.closing {
-		c.closing = true
-		time.AfterFunc(maxIdle, c.closeIdle)
-	}
-}
-
-// closeIdle closes connections that are idle, again and again until more connections may come.
-func (c *clients) closeIdle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing = len(c.idle) >= maxClients; !c.closing {
-		return
-	}
-	for conn, since := range c.idle {
-		if !since.IsZero() && time.Since(since) >= maxIdle {
-			go conn.Close() // with TLS, it takes up to 5 seconds
-		}
-	}
-	time.AfterFunc(maxIdle, c.closeIdle)
-}
-
-// serveAt serves h, and sends the error of each listener that fails. Each has a server of its own,
-// because exporter-toolkit changes the one that it serves with.
-func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Server, <-chan error) {
-	servers := make([]*http.Server, len(listeners))
-	failed := make(chan error, len(listeners))
-	logger := newSlogger(e.logger)
-	errorLog := stdlog.New(&serverWriter{logger: e.logger, webConfig: *e.options.web.WebConfigFile}, "", 0)
-	for i, l := range listeners {
-		servers[i] = &http.Server{
-			Handler:           h,
+// serveAt serves at each listener until ctx ends, and then completes requests in progress. Each
+// listener has a server of its own, because exporter-toolkit changes the one that it serves with.
+func (e *exporter) serveAt(ctx context.Context, group *errgroup.Group, listeners []net.Listener) {
+	handler, logger := limit(e.handler(ctx)), newSlogger(e.logger)
+	errorLog := stdlog.New(serverWriter{logger: e.logger, webConfig: *e.options.web.WebConfigFile}, "", 0)
+	for _, l := range listeners {
+		server := &http.Server{
+			Handler:           handler,
 			ReadHeaderTimeout: 10 * time.Second,
 			ReadTimeout:       30 * time.Second,
 			WriteTimeout:      time.Minute,
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    16 << 10,
 			ErrorLog:          errorLog,
-			ConnState:         (&clients{idle: map[net.Conn]time.Time{}}).changed,
-			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // or a client could hold 250 responses in memory
+			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // or a client could have 250 requests wait
 		}
-		go func() {
-			failed <- toolkit.Serve(netutil.LimitListener(l, maxClients), servers[i], e.options.web, logger)
-		}()
-	}
-	return servers, failed
-}
-
-// shutdown completes requests in progress until ctx ends.
-func shutdown(ctx context.Context, servers []*http.Server) error {
-	var g errgroup.Group
-	for _, server := range servers {
-		g.Go(func() error {
-			if err := server.Shutdown(ctx); err != nil {
-				return errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
-			}
-			return nil
+		group.Go(func() error {
+			return toolkit.Serve(netutil.LimitListener(l, maxConnections), server, e.options.web, logger)
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			return server.Shutdown(context.WithoutCancel(ctx))
 		})
 	}
-	return g.Wait()
 }
 
 // healthcheck returns an error unless an exporter with the same web flags serves at all its listen

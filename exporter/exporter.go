@@ -66,7 +66,7 @@ func Main(ctx context.Context, env Environment) int {
 		cfg, err = o.configure(env.LookupEnv)
 	}
 	if err != nil {
-		printFaults(env.Stderr, env.Args, err)
+		o.printFaults(env.Stderr, err)
 		return 1
 	}
 	if o.Check {

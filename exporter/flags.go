@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
@@ -42,15 +41,11 @@ type options struct {
 	printed                bool // whether help or version was printed, and nothing else is to do
 }
 
-// The values of --log.level and --log.format.
-func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
-func logFormats() []string { return []string{"logfmt", "json"} }
-
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
 
-Off by default are `
+A flag --[no-]NAME is off unless its text says that it is enabled by default.`
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -71,32 +66,25 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
-	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
-	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
-	var off []string
-	for _, f := range app.Model().Flags {
-		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
-			off = append(off, "--"+f.Name)
-		}
-	}
-	app.Help += strings.Join(off, ", ") + "."
+	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
+	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
 	return app, o
 }
 
-// parse reads the command line. Values are validated later, so that all errors are
-// reported together.
+// parse reads the command line; the options are those before the error. Most values are validated later,
+// so that all errors are reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	if _, err := app.Parse(args); err != nil && !o.printed {
-		return nil, fmt.Errorf("command line: %s; try --help", config.Line(repeatsArgument.ReplaceAllString(err.Error(), "$1 (argument not shown)")))
+		return o, fmt.Errorf("command line: %s; try --help", config.Line(repeatsArgument.ReplaceAllString(err.Error(), "$1 (argument not shown)")))
 	}
 	return o, nil
 }
 
 // repeatsArgument matches the messages of kingpin that repeat more than the name of a flag: it may be a
 // secret.
-var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+)\s.*`)
+var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+|enum value must be one of [\w,]+\w),?\s.*`)
 
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {
@@ -104,7 +92,7 @@ func (o *options) configure(lookup func(string) (string, bool)) (*config.Config,
 	if err == nil && o.Demo {
 		configureDemo(cfg)
 	}
-	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
+	errs := []error{err}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
@@ -148,13 +136,6 @@ func (o *options) checkServer() []error {
 		}
 	}
 	return errs
-}
-
-func oneOf(flag, value string, values []string) error {
-	if slices.Contains(values, value) {
-		return nil
-	}
-	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
 }
 
 // printSummary prints that the configuration is valid, the requests that it causes, and how to

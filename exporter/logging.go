@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -30,12 +29,9 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	return level.NewFilter(withTime(lines), level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
 }
 
-// jsonFormat matches the arguments that ask for a log as JSON: flags that are at fault have no values.
-var jsonFormat = regexp.MustCompile(`(?m)^--log\.format[=\n]json$`)
-
 // printFaults prints each line of an error that keeps the program from starting, as text or as JSON.
-func printFaults(w io.Writer, args []string, err error) {
-	if !jsonFormat.MatchString(strings.Join(args, "\n")) {
+func (o *options) printFaults(w io.Writer, err error) {
+	if o.logFormat != "json" {
 		fmt.Fprintln(w, err)
 		return
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	promconfig "github.com/prometheus/common/config"
@@ -47,7 +46,7 @@ func filePlace(place, set, path string) string {
 // fails.
 func (f *Flags) FindAccounts(c *Config) (*Config, error) {
 	l := &loader{flags: f, file: file{Config: *c}, used: map[[2]string]string{}}
-	l.Accounts, l.Notes = nil, nil
+	l.Accounts = nil
 	for _, a := range c.Accounts[:c.listed] {
 		l.keep(a, l.at("accounts"))
 	}
@@ -63,12 +62,9 @@ func (l *loader) findAccounts(known []Account) bool {
 	before, places := len(l.errs), map[string]string{} // places by file
 	for i, pattern := range l.AccountFiles {
 		place := l.at(fmt.Sprintf("account_files[%d]", i))
-		files, err := search(l.join(pattern))
+		files, err := l.search(pattern)
 		if err != nil {
 			l.add(place, "%s", err)
-		}
-		if len(files) == 0 {
-			l.Notes = append(l.Notes, place+": no file matches")
 		}
 		for _, f := range files {
 			places[f] = cmp.Or(places[f], place+": "+f)
@@ -99,36 +95,41 @@ func (l *loader) keep(a Account, place string) {
 	l.Accounts = append(l.Accounts, a)
 }
 
-// addFlagAccount adds the account of the flags and variables. An empty variable is a fault: it
-// probably should have been set elsewhere.
+// addFlagAccount adds the account of the flags and variables.
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
-	file := &l.flags.tokenFile
+	const flag = "--api.token-file"
+	file := l.flags.tokenFile
 	token, isSet := lookup(tokenEnvar)
-	_, fileIsSet := lookup(file.envar)
 	switch {
-	case fileIsSet && !file.isSet():
-		l.add(file.envar, "empty: must be the path of a file that contains the token")
-	case isSet && file.isSet():
-		l.add(tokenEnvar, "conflicts with %s: only one of the two may be set", file.place())
+	case isSet && file != "":
+		l.add(tokenEnvar, "conflicts with %s: only one of the two may be set", flag)
 	case isSet:
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, tokenEnvar, tokenEnvar)
-	case file.isSet():
-		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.place(), filePlace(file.place(), file.value, file.value))
+	case file != "":
+		l.addAccount(Account{Name: "default", TokenFile: file}, flag, filePlace(flag, file, file))
 	}
 }
 
-// search returns the files that match a pattern; none is no fault, because a Secret may be empty. Unlike
-// filepath.Glob, it returns an error if it cannot look everywhere. It leaves out links to nothing, which
-// Kubernetes leaves for a moment.
-func search(pattern string) (files []string, err error) {
-	if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
-		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*")
+// search returns the files that match a pattern; none is no fault, because a Secret may be empty. As in
+// Prometheus' file_sd_configs, only the last part of a pattern may have wildcards. Unlike filepath.Glob,
+// it returns an error if it cannot look.
+func (l *loader) search(pattern string) (files []string, err error) {
+	dir, base := l.join(filepath.Dir(pattern)), filepath.Base(pattern)
+	if _, err := filepath.Match(base, ""); err != nil || pattern == "" || strings.ContainsAny(filepath.Dir(pattern), "*?[") {
+		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*, with wildcards in the last part only")
 	}
-	paths, err := match(filepath.Clean(pattern))
-	for _, path := range paths {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if matches, _ := filepath.Match(base, e.Name()); !matches || isLeftOut(e.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
 		info, statErr := os.Stat(path)
 		switch {
-		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(), isLeftOut(filepath.Base(path)):
+		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(): // Kubernetes leaves links to nothing for a moment
 		case statErr != nil:
 			return nil, statErr
 		default:
@@ -136,28 +137,6 @@ func search(pattern string) (files []string, err error) {
 		}
 	}
 	return files, err
-}
-
-// match returns the paths that match a pattern.
-func match(pattern string) (paths []string, err error) {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}, nil
-	}
-	parent, base := filepath.Dir(pattern), filepath.Base(pattern)
-	dirs, err := match(parent)
-	for _, dir := range dirs {
-		entries, readErr := os.ReadDir(dir)
-		isFile := errors.Is(readErr, syscall.ENOTDIR) && dir != parent // a pattern of directories may match it
-		if readErr != nil && !isFile && !errors.Is(readErr, fs.ErrNotExist) {
-			return nil, readErr
-		}
-		for _, e := range entries {
-			if ok, _ := filepath.Match(base, e.Name()); ok && !isLeftOut(e.Name()) {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-	return paths, err
 }
 
 // isLeftOut returns whether a name is that of an editor's file, or begins with a dot: Kubernetes keeps a

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +42,9 @@ const (
 func (l *loader) checkAPI() {
 	l.API.Timeout = l.duration("api.timeout", &l.API.TimeoutText, 0, time.Millisecond, 5*time.Minute)
 	l.checkHTTP()
-	place, address, flag := l.at("api.base_url"), l.API.Address, &l.flags.baseURL
-	if flag.isSet() {
-		place, address = flag.place(), flag.value
+	place, address := l.at("api.base_url"), l.API.Address
+	if l.flags.baseURL != "" {
+		place, address = "--api.base-url", l.flags.baseURL
 	}
 	if l.flags.Demo && address == "" {
 		return
@@ -91,7 +90,7 @@ func (l *loader) isLocal(u *url.URL) bool {
 func (l *loader) checkHTTP() {
 	settings, place := &l.API.HTTP, l.at("api.http")
 	l.checkHeaders(place)
-	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
+	settings.SetDirectory(filepath.Dir(l.flags.configFile))
 	proxy, err := settings.ProxyURL.URL, settings.invalid
 	if errors.As(err, new(*url.Error)) || proxy != nil && !validPort(proxy) { // the library's message may repeat a password
 		err = errors.New("proxy_url: invalid URL")
@@ -181,7 +180,7 @@ func (l *loader) duration(path string, set *string, byDefault, least, most time.
 }
 
 // checkRateLimit checks that the collectors need at most the requests that a limit allows for long.
-func (l *loader) checkRateLimit(path string, limit, most integer, perMinute float64) {
+func (l *loader) checkRateLimit(path string, limit, most int, perMinute float64) {
 	const margin = 1e-9 // covers the rounding of sums such as three times 4/3
 	least := math.Ceil(perMinute-margin) + rentalapi.Burst
 	if checkRange(l, path, limit, rentalapi.Burst+1, most) && float64(limit) < least {
@@ -189,9 +188,6 @@ func (l *loader) checkRateLimit(path string, limit, most integer, perMinute floa
 			limit, least, rentalapi.Burst, perMinute)
 	}
 }
-
-// countryCode matches an ISO 3166 code of two letters.
-var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
 
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
@@ -214,9 +210,6 @@ func (l *loader) checkWatches() {
 					l.add(l.at(setting), "%v is out of range: must be at least 0", *value)
 				}
 			}
-		}
-		if slices.ContainsFunc(w.Countries, func(code string) bool { return !countryCode.MatchString(code) }) {
-			l.add(l.at(path+".countries"), "invalid list: each must be a country code of two letters")
 		}
 		for _, needed := range w.Inputs() {
 			if !l.Collectors[needed].Enabled {

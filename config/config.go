@@ -28,7 +28,6 @@ type Config struct {
 	Watches      []collector.Watch    `yaml:"watches"`
 	Collectors   map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
 	Shard        Shard                `yaml:"-"`
-	Notes        []string             `yaml:"-"` // name what is valid and probably not intended, each with its place
 
 	listed int // number of accounts that no pattern found: the first ones
 }
@@ -41,8 +40,8 @@ type API struct {
 	Timeout     time.Duration `yaml:"-"`        // bound on one request: 1 ms to 5 minutes
 	HTTP        HTTP          `yaml:"http"`     // never contains credentials of the API
 	RateLimit   struct {      // maximum numbers of requests in 60 seconds
-		Public  integer `yaml:"public"`  // all requests without a token together: 5 to 59
-		Account integer `yaml:"account"` // requests with each token: 5 to 120
+		Public  int `yaml:"public"`  // all requests without a token together: 5 to 59
+		Account int `yaml:"account"` // requests with each token: 5 to 120
 	} `yaml:"rate_limit"`
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 
@@ -14,30 +15,14 @@ import (
 // lines.
 const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 
-// Flags holds the values of the command line, once the application has parsed its arguments.
+// Flags holds the values of the command line and of the environment, once the application has parsed its
+// arguments. As for kingpin, an empty value is none.
 type Flags struct {
-	baseURL, tokenFile, configFile, shard, totalShards option
+	baseURL, tokenFile, configFile, shard, totalShards string
 
 	Check, Demo, disableDefaults bool
 
 	toggles map[string]*toggle // the flags --[no-]collector.NAME, by name
-}
-
-// option is a flag that can also be set by an environment variable.
-type option struct {
-	flag, envar, value string
-	onCommandLine      bool
-}
-
-// isSet is also true for a flag with an empty value: that is a fault, and does not mean the default.
-func (o *option) isSet() bool { return o.onCommandLine || o.value != "" }
-
-// place returns the flag, or the variable if the flag was not given.
-func (o *option) place() string {
-	if o.onCommandLine {
-		return o.flag
-	}
-	return o.envar
 }
 
 type toggle struct{ enabled, isSet bool }
@@ -45,9 +30,8 @@ type toggle struct{ enabled, isSet bool }
 // AddFlags adds the flags of the configuration to app, among them one for each collector.
 func AddFlags(app *kingpin.Application) *Flags {
 	f := &Flags{toggles: map[string]*toggle{}}
-	add := func(o *option, name, envar, placeholder, help string) {
-		o.flag, o.envar = "--"+name, envar
-		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).IsSetByUser(&o.onCommandLine).StringVar(&o.value)
+	add := func(value *string, name, envar, placeholder, help string) {
+		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).StringVar(value)
 	}
 	add(&f.baseURL, "api.base-url", "SERVER_RENTAL_API_BASE_URL", "URL",
 		"Base URL of the rental API, ending in /api/v1.")
@@ -79,7 +63,7 @@ func AddFlags(app *kingpin.Application) *Flags {
 // again to reload. The error has a line for each fault; faults of settings only if the file is
 // valid YAML.
 func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
-	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
+	if f.baseURL == "" && f.configFile == "" && !f.Demo {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
 	l := &loader{flags: f, used: map[[2]string]string{}}
@@ -87,7 +71,7 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {
-		l.checkShard(lookup)
+		l.checkShard()
 		l.checkAccounts(lookup)
 		l.checkAPI()
 		l.checkCollectors()
@@ -102,23 +86,22 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	return &l.Config, nil
 }
 
-// checkShard reads the flags of the shard; 0 of 1 is the default. If there are several shards, an
-// empty variable of the index is a fault: the platform did not number this process.
-func (l *loader) checkShard(lookup func(string) (string, bool)) {
-	l.Shard = Shard{Index: 0, Total: 1}
-	if l.flags.totalShards.isSet() {
-		l.Shard.Total = l.number(&l.flags.totalShards, 1, maxShards)
+// checkShard reads the flags of the shard; 0 of 1 is the default. Of several shards, each needs its
+// index: a platform may not number its processes.
+func (l *loader) checkShard() {
+	l.Shard.Total = l.number("--total-shards", cmp.Or(l.flags.totalShards, "1"), 1, maxShards)
+	index := l.flags.shard
+	if l.Shard.Total == 1 {
+		index = cmp.Or(index, "0")
 	}
-	if _, isThere := lookup(l.flags.shard.envar); l.flags.shard.isSet() || isThere && l.Shard.Total > 1 {
-		l.Shard.Index = l.number(&l.flags.shard, 0, l.Shard.Total-1)
-	}
+	l.Shard.Index = l.number("--shard", index, 0, l.Shard.Total-1)
 }
 
-// number returns the value of an option, or the upper bound if the value is not within bounds.
-func (l *loader) number(o *option, least, most int) int {
-	n, err := strconv.Atoi(o.value)
+// number returns the value of a flag, or the upper bound if the value is not within bounds.
+func (l *loader) number(flag, value string, least, most int) int {
+	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > most {
-		l.add(o.place(), "must be a number from %d to %d", least, most)
+		l.add(flag, "must be a number from %d to %d", least, most)
 		return most
 	}
 	return n

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
@@ -41,19 +40,6 @@ func (c *collectorName) UnmarshalYAML(n *yaml.Node) error {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: collector %s not found", n.Line, n.Value)}}
 	}
 	*c = collectorName(n.Value)
-	return nil
-}
-
-// integer is an int that is never rounded, unlike that of YAML's package.
-type integer int
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (i *integer) UnmarshalYAML(n *yaml.Node) error {
-	value, err := strconv.Atoi(n.Value)
-	if err != nil {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s", n.Line, n.ShortTag())}}
-	}
-	*i = integer(value)
 	return nil
 }
 
@@ -95,12 +81,12 @@ func Line(text string) string { return control.ReplaceAllString(text, " ") }
 
 // at returns the place of a setting in the file.
 func (l *loader) at(path string) string {
-	return l.flags.configFile.value + ": " + path
+	return l.flags.configFile + ": " + path
 }
 
 // join returns a path of the file relative to its directory.
 func (l *loader) join(path string) string {
-	return promconfig.JoinDir(filepath.Dir(l.flags.configFile.value), path)
+	return promconfig.JoinDir(filepath.Dir(l.flags.configFile), path)
 }
 
 // checkRange returns whether a setting is between two bounds. If not, it adds a fault.
@@ -114,13 +100,13 @@ func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) boo
 
 // decode reads the file, if there is one. It returns whether the file has the right form.
 func (l *loader) decode() bool {
-	if !l.flags.configFile.isSet() {
+	name := l.flags.configFile
+	if name == "" {
 		return true
 	}
-	name := l.flags.configFile.value
 	content, err := readFile(name, maxFile)
 	if err != nil {
-		l.add(l.flags.configFile.place(), "%s: %s", name, err)
+		l.add("--config.file", "%s: %s", name, err)
 		return false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -148,11 +134,7 @@ const maxFile = 32 << 20
 // into a struct.
 func nodeFaults(n *yaml.Node) (messages []string) {
 	for _, child := range n.Content {
-		value := child
-		if child.Kind == yaml.AliasNode {
-			value = child.Alias
-		}
-		if n.Kind == yaml.SequenceNode && value.ShortTag() == "!!null" {
+		if n.Kind == yaml.SequenceNode && child.ShortTag() == "!!null" {
 			messages = append(messages, fmt.Sprintf("line %d: null in a list", child.Line))
 		}
 		messages = append(messages, nodeFaults(child)...)

@@ -147,8 +147,5 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, limits.Account-rentalapi.Burst)
 	}
-	for _, note := range cfg.Notes {
-		fmt.Fprintln(w, config.Line(note))
-	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

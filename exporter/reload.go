@@ -93,7 +93,7 @@ func difference(a, b []config.Account) []config.Account {
 // settings returns how requests to the API are sent.
 func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
 	limits := cfg.API.RateLimit
-	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
+	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: limits.Public, Account: limits.Account}}
 	if e.env.Unlimited || e.demo != nil {
 		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}

@@ -147,7 +147,7 @@ func TestHealthcheckAddresses(t *testing.T) {
 	addresses := p.addresses(2)
 	slices.Sort(addresses) // the order is random; that of all interfaces is the last one, in brackets
 	response := simtest.Get(t, "http://"+addresses[0]+"/")
-	simtest.AssertEqual(t, "header of the web configuration", response.Header.Get("X-Frame-Options"), "DENY")
+	simtest.AssertEqual(t, "header of the web configuration", response.Header.Get("X-Frame-Options"), "deny")
 	_, port, err := net.SplitHostPort(addresses[1])
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,15 +58,11 @@ func labels(name string, samples []*sample) []string {
 	return values
 }
 
-// Locations returns the ids of the locations of both collectors, those with the worst states first.
+// Locations returns the ids of the locations of both collectors.
 func (v *view) Locations() []string {
-	worst := map[string]string{} // class by id
-	for _, id := range labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info"))) {
-		worst[id] = v.States(id)[0].Class
-	}
-	return slices.SortedFunc(maps.Keys(worst), func(a, b string) int {
-		return cmp.Or(compareClasses(worst[a], worst[b]), strings.Compare(a, b))
-	})
+	ids := labels("location", slices.Concat(v.Find("component_state"), v.Find("location_info")))
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // States returns the components of a location by state, operational last; unknown if there are none.
@@ -111,16 +106,6 @@ func (v *view) Funded(account string) words {
 		funded.Class = "warn"
 	}
 	return funded
-}
-
-// Topups returns the open top-ups, those whose rate lock ends first before the others.
-func (v *view) Topups() []*sample {
-	rows := slices.Clone(v.Find("topup_info"))
-	lock := func(s *sample) float64 {
-		return v.Value("topup_rate_locked_until_timestamp_seconds", s.Label("account"), s.Label("topup"))
-	}
-	slices.SortStableFunc(rows, func(a, b *sample) int { return cmp.Compare(-lock(b), -lock(a)) }) // NaN is less than all
-	return rows
 }
 
 type renewal struct {

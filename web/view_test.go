@@ -282,8 +282,8 @@ func TestSections(t *testing.T) {
 		}}, []string{
 			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old. Data of the locations: 2m old.",
-			"fra | – | – | outage: c / Maintenance: b / Operational: a",
 			"Amsterdam ams, – | 2 | 0 | unknown",
+			"fra | – | – | outage: c / Maintenance: b / Operational: a",
 		}},
 		{"account", "accounts", given{
 			series: []series{

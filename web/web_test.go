@@ -67,7 +67,6 @@ func do(t *testing.T, h http.Handler, method, target string) (response, http.Hea
 	want := map[string]string{
 		"Content-Type":            contentType,
 		"X-Content-Type-Options":  "nosniff",
-		"X-Frame-Options":         "DENY",
 		"Referrer-Policy":         "no-referrer",
 		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}

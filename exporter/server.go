@@ -71,7 +71,7 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) (all []net.Listener,
 // Bounds of the memory that clients take. Others wait.
 const (
 	maxConnections = 4096 // to one listen address, most of them idle
-	maxRequests    = 512
+	maxRequests    = 100
 )
 
 // limit serves at most maxRequests requests at a time.

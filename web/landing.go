@@ -5,7 +5,6 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -18,40 +17,24 @@ var landingTemplate = template.Must(template.New("landing.html").Funcs(template.
 	"list": func(texts ...string) []string { return texts },
 }).ParseFS(pages, "*.html"))
 
-// maxPageAge is how long a rendered page is served. It bounds the cost of any number of requests.
-const maxPageAge = time.Second
-
-// landing serves the landing page. All responses within maxPageAge send the same bytes, so that
-// a client that does not read holds no copy.
+// landing serves the landing page. It renders one at a time: hundreds would keep the processor from
+// all else.
 func landing(s Source, o Options) http.Handler {
-	var (
-		rendering sync.Mutex // requests wait here for one rendering
-		page      []byte     // immutable
-		rendered  time.Time
-	)
-	current := func() ([]byte, error) {
+	var rendering sync.Mutex
+	render := func(page *bytes.Buffer) error {
 		rendering.Lock()
 		defer rendering.Unlock()
-		if page != nil && time.Since(rendered) < maxPageAge {
-			return page, nil
-		}
-		var b bytes.Buffer
-		if err := landingTemplate.Execute(&b, newView(s, o, time.Now())); err != nil {
-			return nil, err
-		}
-		page, rendered = bytes.Clone(b.Bytes()), time.Now() // a clone has no spare capacity
-		return page, nil
+		return landingTemplate.Execute(page, newView(s, o, time.Now()))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		page, err := current()
-		if err != nil {
+		var page bytes.Buffer
+		if err := render(&page); err != nil {
 			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Refresh", "60") // seconds
-		_, _ = w.Write(page)            // an error means that the client left
+		_, _ = page.WriteTo(w)          // an error means that the client left
 	})
 }

@@ -6,13 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -205,48 +200,4 @@ func TestReloadFromOtherSite(t *testing.T) {
 		Handler(&fakeSource{}, allEnabled()).ServeHTTP(w, r)
 		simtest.AssertEqual(t, "Sec-Fetch-Site "+header, w.Code, want)
 	}
-}
-
-// page is a response that keeps where the bytes of its body are.
-type page struct {
-	httptest.ResponseRecorder
-	body []byte
-}
-
-func (p *page) Write(b []byte) (int, error) {
-	p.body = b
-	return len(b), nil
-}
-
-// TestLandingPageIsShared asserts that all responses within a second send the same bytes, which
-// are rendered once.
-func TestLandingPageIsShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var renderings atomic.Int64
-		o := given{}.view().Options
-		published := o.Published
-		o.Published = func() map[string][]*sample {
-			renderings.Add(1)
-			return published()
-		}
-		h := Handler(&fakeSource{}, o)
-		pages := make([]page, 51)
-		get := func(p *page) { h.ServeHTTP(p, httptest.NewRequest(http.MethodGet, "/", nil)) }
-		var all sync.WaitGroup
-		for i := range pages[:50] {
-			all.Go(func() { get(&pages[i]) })
-		}
-		all.Wait()
-		time.Sleep(maxPageAge - time.Nanosecond)
-		get(&pages[50])
-		for i := range pages {
-			p := &pages[i]
-			simtest.AssertEqual(t, "the bytes are those of the first response", &p.body[0] == &pages[0].body[0], true)
-			simtest.AssertEqual(t, "Content-Length", p.Header().Get("Content-Length"), strconv.Itoa(len(p.body)))
-		}
-		simtest.AssertEqual(t, "renderings within a second", renderings.Load(), int64(1))
-		time.Sleep(time.Nanosecond)
-		get(&pages[50])
-		simtest.AssertEqual(t, "renderings after a second", renderings.Load(), int64(2))
-	})
 }

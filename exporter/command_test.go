@@ -2,9 +2,7 @@ package exporter
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,20 +55,6 @@ func TestOnceOutputFails(t *testing.T) {
 	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
-	}
-}
-
-// TestVersion runs the binary, because VERSION is embedded into package main.
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	file, err := os.ReadFile("../VERSION")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("server_rental_exporter, version %s (branch: ", strings.TrimSpace(string(file)))
-	got, err := exec.Command(simtest.Binary(t), "--version").Output()
-	if err != nil || !strings.HasPrefix(string(got), want) {
-		t.Errorf("got %s and %v, want %s...", got, err, want)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
-	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
@@ -111,9 +110,7 @@ func configureDemo(cfg *config.Config) {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: tokens[token], Token: promconfig.Secret(token)})
 	}
 	if len(cfg.Watches) == 0 {
-		cfg.Watches = slices.DeleteFunc(demo.Watches(), func(w collector.Watch) bool {
-			return slices.ContainsFunc(w.Inputs(), func(name string) bool { return !cfg.Collectors[name].Enabled })
-		})
+		cfg.Watches = demo.Watches()
 	}
 }
 

@@ -71,21 +71,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAddressInUse asserts that nothing is served if one of two addresses is in use.
-func TestAddressInUse(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	p := finish(t, "--web.listen-address=127.0.0.1:0", "--web.listen-address="+l.Addr().String(), "--demo", "--log.level=error")
-	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
-	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
-		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
-	}
-}
-
 // longServers is how many servers, of long names, have metrics that the buffers of a
 // connection cannot hold.
 const longServers = 3_000

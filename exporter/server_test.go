@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,25 +69,6 @@ func TestIdleClients(t *testing.T) {
 			}
 			assertHealthy(t, finish(t, append(args, "--healthcheck", "--web.listen-address="+address)...))
 		})
-	}
-}
-
-// TestHeaderLimit sends headers up to the limit of docs/limits.md, and above.
-func TestHeaderLimit(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--demo")
-	for kib, want := range map[int]int{19: http.StatusOK, 21: http.StatusRequestHeaderFieldsTooLarge} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/-/healthy", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("X-Long", strings.Repeat("a", kib<<10))
-		response, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		simtest.AssertEqual(t, fmt.Sprint("status of headers of KiB ", kib), response.StatusCode, want)
-		_ = response.Body.Close()
 	}
 }
 

@@ -27,8 +27,7 @@ func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
 		a.TokenFile = l.join(set)
 		l.addAccount(a, place+".name", filePlace(place+".token_file", set, a.TokenFile))
 	}
-	l.listed = len(l.Accounts)
-	l.findAccounts(nil)
+	l.addFound(l.searchAll())
 }
 
 // filePlace returns a place with the file that is set there. It leaves out what may be a token, pasted
@@ -46,20 +45,23 @@ func filePlace(place, set, path string) string {
 // fails.
 func (f *Flags) FindAccounts(c *Config) (*Config, error) {
 	l := &loader{flags: f, file: file{Config: *c}, used: map[[2]string]string{}}
-	l.Accounts = nil
-	for _, a := range c.Accounts[:c.listed] {
-		l.keep(a, l.at("accounts"))
-	}
-	if !l.findAccounts(c.Accounts[c.listed:]) {
+	places := l.searchAll()
+	if len(l.errs) > 0 {
 		return c, errors.Join(l.errs...)
 	}
+	l.Accounts = nil
+	for _, a := range c.Accounts { // first, so that they keep their names
+		if place := places[a.TokenFile]; !a.found || place != "" {
+			l.keep(a, cmp.Or(place, l.at("accounts")))
+		}
+	}
+	l.addFound(places)
 	return &l.Config, errors.Join(l.errs...)
 }
 
-// findAccounts adds an account for each file that the patterns find and no account has yet. Known
-// accounts come first: they have their names already. It returns whether the search succeeded.
-func (l *loader) findAccounts(known []Account) bool {
-	before, places := len(l.errs), map[string]string{} // places by file
+// searchAll returns the account files, and the pattern that found each.
+func (l *loader) searchAll() (places map[string]string) {
+	places = map[string]string{}
 	for i, pattern := range l.AccountFiles {
 		place := l.at(fmt.Sprintf("account_files[%d]", i))
 		files, err := l.search(pattern)
@@ -70,23 +72,20 @@ func (l *loader) findAccounts(known []Account) bool {
 			places[f] = cmp.Or(places[f], place+": "+f)
 		}
 	}
-	succeeded := len(l.errs) == before
+	return places
+}
+
+// addFound adds an account for each file that no account has yet, unless it has a fault.
+func (l *loader) addFound(places map[string]string) {
 	for _, a := range l.Accounts {
 		delete(places, a.TokenFile)
 	}
-	for _, a := range known {
-		if place, ok := places[a.TokenFile]; ok {
-			l.keep(a, place)
-			delete(places, a.TokenFile)
-		}
-	}
 	for _, f := range slices.Sorted(maps.Keys(places)) {
 		name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
-		if !l.addAccount(Account{Name: name, TokenFile: f}, places[f], places[f]) {
+		if !l.addAccount(Account{Name: name, TokenFile: f, found: true}, places[f], places[f]) {
 			l.Accounts = l.Accounts[:len(l.Accounts)-1]
 		}
 	}
-	return succeeded
 }
 
 // keep adds an account that was checked before.

@@ -28,8 +28,6 @@ type Config struct {
 	Watches      []collector.Watch    `yaml:"watches"`
 	Collectors   map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
 	Shard        Shard                `yaml:"-"`
-
-	listed int // number of accounts that no pattern found: the first ones
 }
 
 // API describes the rental API and how to send requests to it.
@@ -50,6 +48,7 @@ type Account struct {
 	Name      string            `yaml:"name"`       // unique, and the value of the label account
 	TokenFile string            `yaml:"token_file"` // path of the file that contains the token
 	Token     promconfig.Secret `yaml:"-"`          // set by the environment only
+	found     bool              // by a pattern
 }
 
 // Format implements fmt.Formatter. It prints only the name: verbs such as %x would reveal the token.

@@ -100,7 +100,7 @@ func TestExampleComments(t *testing.T) {
 	simtest.WriteFile(t, "rental.yml", uncommented)
 	config := mustLoad(t, parseFlags(t, nil, "--config.file=rental.yml"))
 	simtest.AssertEqual(t, "accounts", config.Accounts, []Account{
-		{Name: "main", TokenFile: "secrets/rental-token"}, {Name: "lab", TokenFile: "secrets/rental-token-lab"}, {Name: "third", TokenFile: "secrets/rental/third"},
+		{Name: "main", TokenFile: "secrets/rental-token"}, {Name: "lab", TokenFile: "secrets/rental-token-lab"}, {Name: "third", TokenFile: "secrets/rental/third", found: true},
 	})
 	memory, price := 64.0, 100.0
 	simtest.AssertEqual(t, "watches", config.Watches, []collector.Watch{

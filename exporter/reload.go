@@ -56,9 +56,6 @@ func (e *exporter) reload(ctx context.Context) error {
 // lookForAccounts adds the accounts whose files came since the last search, and removes those whose
 // files went. Everything else stays as it is.
 func (e *exporter) lookForAccounts(ctx context.Context) {
-	if e.demo != nil {
-		return // the demo has its own accounts
-	}
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	before := e.loaded.Load()

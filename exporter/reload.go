@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,9 +28,6 @@ type loaded struct {
 func (e *exporter) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
-	if ctx.Err() != nil {
-		return errors.New("shutting down")
-	}
 	cfg, err := e.options.configure(e.env.LookupEnv)
 	var settings rentalapi.Settings
 	if err == nil {
@@ -70,7 +66,7 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 	}
 	e.loaded.Store(&after)
 	added, removed := difference(cfg.Accounts, before.config.Accounts), difference(before.config.Accounts, cfg.Accounts)
-	if ctx.Err() != nil || len(added)+len(removed) == 0 {
+	if len(added)+len(removed) == 0 {
 		return
 	}
 	e.runner.ApplyConfig(ctx, after.spec())

@@ -70,7 +70,7 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) (all []net.Listener,
 
 // Bounds of the memory that clients take. Others wait.
 const (
-	maxConnections = 4096 // to one listen address, most of them idle
+	maxConnections = 2048 // to one listen address, most of them idle
 	maxRequests    = 100
 )
 

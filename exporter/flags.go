@@ -142,7 +142,7 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	public, account := cfg.RequestRates()
 	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, limits.Public-rentalapi.Burst)
 	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, limits.Account-rentalapi.Burst)
+		fmt.Fprintf(w, "  account %s: %.1f of %d\n", a.Name, account, limits.Account-rentalapi.Burst)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -40,7 +41,7 @@ func TestDocumentedSettings(t *testing.T) {
 	var check func(prefix string, typ reflect.Type)
 	check = func(prefix string, typ reflect.Type) {
 		for field := range typ.Fields() {
-			key := field.Tag.Get("yaml")
+			key := cmp.Or(field.Tag.Get("yaml"), strings.ToLower(field.Name))
 			switch {
 			case key == "-" || !field.IsExported():
 				continue

@@ -85,8 +85,7 @@ func difference(a, b []config.Account) []config.Account {
 
 // settings returns how requests to the API are sent.
 func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
-	limits := cfg.API.RateLimit
-	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: limits.Public, Account: limits.Account}}
+	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: cfg.API.RateLimit}
 	if e.env.Unlimited || e.demo != nil {
 		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}

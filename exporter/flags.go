@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
@@ -44,7 +45,7 @@ const description = `Prometheus exporter for the Dedicated Server Rental API: pl
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
 
-A flag --[no-]NAME is off unless its text says that it is enabled by default.`
+Off by default are `
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -67,6 +68,13 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
 	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
+	var off []string // kingpin shows --[no-]NAME for all
+	for _, f := range app.Model().Flags {
+		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
+			off = append(off, "--"+f.Name)
+		}
+	}
+	app.Help += strings.Join(off, ", ") + "."
 	return app, o
 }
 

@@ -98,10 +98,9 @@ type exporter struct {
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 
-	registry     *prometheus.Registry // metrics that are encoded at each scrape
-	scrapeErrors *prometheus.CounterVec
-	group        *exposition.Group // metrics of this package
-	loaded       atomic.Pointer[loaded]
+	registry *prometheus.Registry // metrics that are encoded at each scrape
+	group    *exposition.Group    // metrics of this package
+	loaded   atomic.Pointer[loaded]
 
 	reloading sync.Mutex // held during a reload
 }
@@ -109,8 +108,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{options: o, env: env, logger: logger}
-	e.registry, e.scrapeErrors = newRegistry(o)
-	e.group = e.newGroup()
+	e.registry, e.group = newRegistry(o), e.newGroup()
 	if o.Demo {
 		e.demo = demo.New()
 	}

@@ -49,20 +49,13 @@ func (e *exporter) newGroup() *exposition.Group {
 	}}
 }
 
-// newRegistry returns what is encoded at each scrape, and counts the errors of scrapes by cause. Both
-// causes start at 0, so that the first error is an increase.
-func newRegistry(o *options) (*prometheus.Registry, *prometheus.CounterVec) {
-	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promhttp_metric_handler_errors_total",
-		Help: "Total number of internal errors encountered by the promhttp metric handler.",
-	}, []string{"cause"})
-	errorsTotal.WithLabelValues("gathering")
-	errorsTotal.WithLabelValues("encoding")
+// newRegistry returns what is encoded at each scrape.
+func newRegistry(o *options) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	if !o.disableExporterMetrics && !o.once { // node_exporter, which reads the output, has its own
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
+		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	return registry, errorsTotal
+	return registry
 }
 
 // metrics serves the metrics.
@@ -71,8 +64,7 @@ func (e *exporter) metrics() http.Handler {
 		Publisher: e.runner.Publisher,
 		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
-			e.scrapeErrors.WithLabelValues(cause).Inc()
-			level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
+			level.Error(e.logger).Log("msg", "cannot serve metrics", "cause", cause, "err", err)
 		},
 	}
 	if e.options.disableExporterMetrics {

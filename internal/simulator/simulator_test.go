@@ -2,7 +2,6 @@ package simulator_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -186,31 +185,6 @@ func TestFilters(t *testing.T) {
 		simtest.AssertEqual(t, query, o["data"], any(want))
 		simtest.AssertEqual(t, query, []any{simulator.At(o, "meta", "count"), simulator.At(o, "meta", "in_stock")}, []any{float64(len(want)), inStock})
 	}
-}
-
-func TestPublicLimitSlides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := simulator.New(simulator.Options{})
-		var got []int
-		step := func(wait time.Duration, address string, requests int) {
-			time.Sleep(wait)
-			admitted := 0
-			for range requests {
-				r, w := httptest.NewRequest(http.MethodGet, simulator.Prefix+"/plans", nil), httptest.NewRecorder()
-				r.RemoteAddr = address
-				if s.ServeHTTP(w, r); w.Code == http.StatusOK {
-					admitted++
-				}
-			}
-			got = append(got, admitted)
-		}
-		step(0, "10.0.0.1:1000", 40)
-		step(30*time.Second, "10.0.0.1:1001", 30)
-		step(0, "10.0.0.2:1000", 1)
-		step(30*time.Second-time.Millisecond, "10.0.0.1:1002", 1)
-		step(time.Millisecond, "10.0.0.1:1003", 50)
-		simtest.AssertEqual(t, "admitted", got, []int{40, 19, 1, 0, 40})
-	})
 }
 
 func TestAccountLimit(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	promconfig "github.com/prometheus/common/config"
@@ -64,7 +65,7 @@ func (l *loader) searchAll() (places map[string]string) {
 	places = map[string]string{}
 	for i, pattern := range l.AccountFiles {
 		place := l.at(fmt.Sprintf("account_files[%d]", i))
-		files, err := l.search(pattern)
+		files, err := search(l.join(pattern))
 		if err != nil {
 			l.add(place, "%s", err)
 		}
@@ -109,26 +110,18 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	}
 }
 
-// search returns the files that match a pattern; none is no fault, because a Secret may be empty. As in
-// Prometheus' file_sd_configs, only the last part of a pattern may have wildcards. Unlike filepath.Glob,
-// it returns an error if it cannot look.
-func (l *loader) search(pattern string) (files []string, err error) {
-	dir, base := l.join(filepath.Dir(pattern)), filepath.Base(pattern)
-	if _, err := filepath.Match(base, ""); err != nil || pattern == "" || strings.ContainsAny(filepath.Dir(pattern), "*?[") {
-		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*, with wildcards in the last part only")
+// search returns the files that match a pattern; none is no fault, because a Secret may be empty. Unlike
+// filepath.Glob, it returns an error if it cannot look everywhere. It leaves out links to nothing, which
+// Kubernetes leaves for a moment.
+func search(pattern string) (files []string, err error) {
+	if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
+		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*")
 	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if matches, _ := filepath.Match(base, e.Name()); !matches || isLeftOut(e.Name()) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
+	paths, err := match(filepath.Clean(pattern))
+	for _, path := range paths {
 		info, statErr := os.Stat(path)
 		switch {
-		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(): // Kubernetes leaves links to nothing for a moment
+		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(), isLeftOut(filepath.Base(path)):
 		case statErr != nil:
 			return nil, statErr
 		default:
@@ -136,6 +129,28 @@ func (l *loader) search(pattern string) (files []string, err error) {
 		}
 	}
 	return files, err
+}
+
+// match returns the paths that match a pattern.
+func match(pattern string) (paths []string, err error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	parent, base := filepath.Dir(pattern), filepath.Base(pattern)
+	dirs, err := match(parent)
+	for _, dir := range dirs {
+		entries, readErr := os.ReadDir(dir)
+		isFile := errors.Is(readErr, syscall.ENOTDIR) && dir != parent // a pattern of directories may match it
+		if readErr != nil && !isFile && !errors.Is(readErr, fs.ErrNotExist) {
+			return nil, readErr
+		}
+		for _, e := range entries {
+			if ok, _ := filepath.Match(base, e.Name()); ok && !isLeftOut(e.Name()) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return paths, err
 }
 
 // isLeftOut returns whether a name is that of an editor's file, or begins with a dot: Kubernetes keeps a

@@ -27,34 +27,32 @@ var (
 	missing = "clamp_min(" + due("30") + " - " + balance + ", 0)"
 )
 
-// sums says how many of the chosen accounts are known if these are not all.
+// sums says how many of the chosen accounts are not known.
 func sums() dashboard.Panel {
-	known, all := "count("+balance+")", "count("+perAccount(interval)+")"
-	few := func(unit string) []property { return []property{set("unit", unit), setSteps(rising(warn))} }
 	return panel{id: 701, title: "Money, USD", w: 7, h: 8, unit: "locale", decimals: new(0.0), lines: true, steps: rising(muted), alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow", overrides: []override{
 		ofQuery("until", set("unit", date)), ofQuery("missing", setSteps(missingSteps)), ofQuery("balance", setSteps(balanceSteps)),
-		ofQuery("known", few("suffix: of")...), ofQuery("of", few("suffix: accounts")...),
+		ofQuery("unknown", setSteps(rising(warn))),
 	}}.number(
-		"Of all chosen accounts: the first renewal that a balance cannot pay, ten years ahead at most; what is due within 7 and 30 days and what their balances lack for that; and balances. Excludes VAT. If not all accounts are known, how many are.",
+		"Of all chosen accounts: the first renewal that a balance cannot pay, ten years ahead at most; what is due within 7 and 30 days and what their balances lack for that; and balances. Excludes VAT. If not all accounts are known, how many are not.",
 		now("until", "paid until", "1e3 * min("+own("account_funded_until_timestamp_seconds", account)+")"),
 		now("week", "due within 7 days", "sum("+due("7")+")"),
 		now("month", "due within 30 days", "sum("+due("30")+")"),
 		now("missing", "missing for that", "sum("+missing+")"),
 		now("balance", "balance", "sum("+balance+")"),
-		now("known", "known", known+" < "+all), now("of", "configured", all+" > "+known),
+		now("unknown", "accounts without data", "count("+perAccount(interval, `collector="account"`)+" unless "+balance+")"),
 	)
 }
 
 func accountTable() dashboard.Panel {
 	works := "2 * min by (account) (" + gauge("account, collector", success, account) + ")"
 	api := column{ref: "token", name: "API", expr: works + " - " + perAccount(rejected) + " or " + works}
-	return panel{id: 107, title: "Accounts", w: 17, h: 8, sort: "API", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
+	return panel{id: 107, title: "Accounts, USD", w: 17, h: 8, sort: "API", alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
 		"The chosen accounts: rejected tokens and old data first, then the first to run dry. Days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, the monthly cost, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
 		accountColumn("accounts").with("custom.minWidth", 90),
 		api.with("custom.width", 85).mapped(value("-1", "Rejected", bad), value("1", "Rejected", bad), value("0", "Old data", unknown), value("2", "OK", good)).filled(),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(rising(bad, from(2, warn), from(7, good))).ascending(),
 		when("until", "Funded until", 110, until, date),
-		money("missing", "Missing, 30 d", missing).colours(missingSteps),
+		money("missing", "Missing, 30 d", missing).with("custom.minWidth", 114).colours(missingSteps),
 		money("balance", "Balance", balance).colours(balanceSteps),
 		money("week", "Due, 7 d", due("7")),
 		money("month", "Due, 30 d", due("30")),
@@ -66,32 +64,33 @@ func accountTable() dashboard.Panel {
 func perServer(name string) string { return gauge("account, server", name, account) }
 
 func servers() dashboard.Panel {
-	return panel{id: 304, title: "Servers and renewals", w: 24, h: 9, sort: "-Status,Renews", alerts: "ServerSuspended ServerPriceChanged ServersAtRisk RenewalsUnfunded"}.table(
+	return panel{id: 304, title: "Servers and renewals, USD", w: 24, h: 9, sort: "-Status,Renews", alerts: "ServerSuspended ServerPriceChanged ServersAtRisk RenewalsUnfunded"}.table(
 		"Every server of the chosen accounts, suspended ones first and then by the date of the next renewal; its price, and the one before, if the exporter saw it change. Prices exclude VAT. The metrics contain no addresses.",
 		fixed("status", "Status", 95).from(once("account, server", "status", "server_status", account)).mapped(words("/^active$/i", "", good), words("/^suspended$/i", "", bad), words(".+", "", warn)),
 		flexible("hostname", "Host name", 170).from(once("account, server", "hostname, plan, location, os", "server_info", account)),
 		when("renews", "Renews", 105, perServer("server_renews_timestamp_seconds"), date),
 		money("price", "Per month", orNone(perServer("server_price_usd_per_month"), own("servers_billed", account))).colours(rising(muted)).mapped(value("-1", "None rented", unknown)),
 		accountColumn("accounts"), planColumn("accounts"), locationColumn("accounts", "status"),
-		money("before", "Price before", perServer("server_previous_price_usd_per_month")),
+		money("before", "Price before", perServer("server_previous_price_usd_per_month")).with("custom.minWidth", 105),
 		flexible("os", "System", 150), flexible("server", "Id", 180),
 	)
 }
 
 func payments() []dashboard.Panel {
-	month := func(name, month string) string {
-		return "sum by (type) (" + gauge("account, type", "transactions_month_"+name+"_usd", account, `month="`+month+`"`) + ") > 0"
+	month := func(ref, title, name, month string) column {
+		expr := "sum by (type) (" + gauge("account, type", "transactions_month_"+name+"_usd", account, `month="`+month+`"`) + ") > 0"
+		return money(ref, title, expr).unit("locale").decimals(0).with("custom.minWidth", 125)
 	}
 	of := func(name string) string { return gauge("account, topup", "topup_"+name, account) }
 	return []dashboard.Panel{
-		panel{id: 106, title: "Balance", w: 12, h: 9, unit: usd, decimals: new(2.0), alerts: "BalanceNegative BalanceLow"}.chart(
+		panel{id: 106, title: "Balance", w: 10, h: 9, unit: usd, decimals: new(2.0), alerts: "BalanceNegative BalanceLow"}.chart(
 			"The balances of the chosen accounts. Of more than ten, only the ten lowest at each time.",
 			course("A", "{{account}}", "bottomk(10, "+balance+")")),
-		panel{id: 502, title: "Money by month", w: 12, h: 9, sort: "Type", noValue: "No current data (see Health), or no transaction"}.table(
+		panel{id: 502, title: "Money by month, USD", w: 14, h: 9, sort: "Type", noValue: "No current data (see Health), or no transaction"}.table(
 			"Credits and debits by type of transaction in this calendar month and in the one before (UTC), of the chosen accounts.",
-			fixed("type", "Type", 90), money("out", "Out, this month", month("debit", "current")), money("lastout", "Out, last month", month("debit", "previous")),
-			money("in", "In, this month", month("credit", "current")), money("lastin", "In, last month", month("credit", "previous"))),
-		panel{id: 402, title: "Open top-ups", w: 24, h: 6, sort: "-Status", hidden: []string{"topup"}, alerts: "TopupExpiring TopupStuck TopupFailed"}.table(
+			fixed("type", "Type", 90), month("out", "Out, this month", "debit", "current"), month("lastout", "Out, last month", "debit", "previous"),
+			month("in", "In, this month", "credit", "current"), month("lastin", "In, last month", "credit", "previous")),
+		panel{id: 402, title: "Open top-ups, USD", w: 24, h: 6, sort: "-Status", hidden: []string{"topup"}, alerts: "TopupExpiring TopupStuck TopupFailed"}.table(
 			"Top-ups that wait for a payment or its confirmations, with their page, those to pay first. A pending top-up has to be paid while its rate is locked.",
 			number("left", "Time left", 115, of("rate_locked_until_timestamp_seconds")+" - time()").unit(duration).decimals(0).colours(rising(bad, from(0, warn), from(600, plain))),
 			fixed("status", "Status", 95).from(once("account, topup", "status, coin, network", "topup_info", account)),

@@ -41,7 +41,7 @@ func address(label, name, expr string) column {
 }
 
 // number is the value of a query as a column. state is one that is mapped to a text on a background,
-// when a timestamp in seconds, and money an amount of US dollars.
+// when a timestamp in seconds, and money an amount of US dollars, which the title says: Grafana 13 cuts a number that is too wide on the left.
 func number(ref, name string, width int, expr string) column {
 	return column{ref: ref, name: name, expr: expr}.with("custom.width", width)
 }
@@ -55,7 +55,7 @@ func when(ref, name string, width int, expr, unit string) column {
 }
 
 func money(ref, name, expr string) column {
-	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 110).unit(usd).decimals(2)
+	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 95).decimals(2)
 }
 
 func (c column) with(id string, value any) column {

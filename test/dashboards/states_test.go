@@ -117,7 +117,7 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="lab"}`:  "60x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="held"}`: "60x60",
 	}, "10m", map[string]map[string]float64{
-		"accounts/701/balance": one(12.5), "accounts/701/known": one(1), "accounts/701/of": one(3), "accounts/701/missing": one(7.5),
+		"accounts/701/balance": one(12.5), "accounts/701/unknown": one(2), "accounts/701/missing": one(7.5),
 	}},
 	{"money of two accounts", map[string]string{
 		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="main", type="renewal", month="current"}`:  "60x60",
@@ -136,7 +136,7 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
 		`server_rental_configurations{job="a", instance="a", account="main"}`:                                           "0x60",
 		`server_rental_catalog_plans{job="a", instance="a"}`:                                                            "15x60",
-	}, "10m", map[string]map[string]float64{"accounts/701/known": {}, "accounts/701/of": {}, "stock/501/stock": one(-1), "stock/601/plans": one(-1)}},
+	}, "10m", map[string]map[string]float64{"accounts/701/unknown": {}, "stock/501/stock": one(-1), "stock/601/plans": one(-1)}},
 	{"nothing is known of watches and saved configurations", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/501/stock": {}, "stock/601/plans": {}}},
 }
 

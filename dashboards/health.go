@@ -42,13 +42,13 @@ func health(board string) dashboard.Panel {
 		now("failing", "failing", "count("+all+" unless "+gauge(perCollector, success)+" == 1)"),
 		now("of", "collectors", "count("+all+") and on () "+gauge(perCollector, success)+" == 0"),
 		now("oldest", "oldest data", "max(time() - "+by(perCollector, own(succeeded)+" or 0 * "+own(interval))+" > 3 * "+all+")"))
-	queries = append(queries, now("rules", "alerts", "absent(plan:server_rental_plan_in_stock:avg90d)"))
+	queries = append(queries, now("rules", "rules", "absent(plan:server_rental_plan_in_stock:avg90d) unless on () ALERTS"))
 	p.overrides = append(p.overrides,
 		ofQuery("since", set("unit", ago), setSteps(rising(dark))),
 		ofQuery("down", set("mappings", []mapping{value("0", "Down", bad)})),
 		ofQuery("of", set("unit", "prefix:of "), setSteps(rising(dark))),
-		ofQuery("oldest", set("unit", span), set("decimals", 1), set("mappings", []mapping{between(1e9, endless, "Never fetched", bad)}), setSteps(rising(warn))),
-		ofQuery("rules", set("mappings", []mapping{value("1", "Nothing recorded", warn)})))
+		ofQuery("oldest", set("unit", span), set("decimals", 1), set("mappings", []mapping{between(1e9, endless, "Never fetched", bad)}), setSteps(rising(warn, from(900, bad)))),
+		ofQuery("rules", set("mappings", []mapping{value("1", "None has run", warn)})))
 	return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and the last success, of that token if one is rejected; exporters that are down; "+
 		"how many collectors fail at every exporter; the longest time since a success, if it is more than three intervals; alerts and news that are told.", queries...)
 }

@@ -212,7 +212,7 @@ func (p panel) chart(description string, queries ...query) dashboard.Panel {
 // legend lists their texts, which thresholds would replace.
 func (p panel) timeline(description string, queries ...query) dashboard.Panel {
 	p.description = description
-	p.interval = "2m" // contains two scrapes
+	p.interval = "5m" // contains two scrapes, and a sample of the demo's history
 	o := statetimeline.Options{
 		ShowValue: "never", RowHeight: 0.8, MergeValues: new(true), AlignValue: new(common.TimelineValueAlignmentLeft),
 		Legend: legend, Tooltip: common.VizTooltipOptions{Mode: "single", Sort: "none"},

@@ -16,7 +16,7 @@ func onePlan() board {
 				panel{id: 301, title: "Price, " + inCurrency, w: 12, h: 8, decimals: new(2.0), alerts: "PlanPriceChanged"}.chart(
 					help("plan_price_usd_per_month"),
 					course("A", "{{plan}}", by("plan", prices("plan_price_", thisPlan)))),
-				panel{id: 208, title: "Restocks", w: 12, h: 8, decimals: new(0.0), min: new(0.0), interval: "2m", alerts: "PlanBackInStock"}.chart(
+				panel{id: 208, title: "Restocks", w: 12, h: 8, min: new(0.0), interval: "2m", alerts: "PlanBackInStock"}.chart(
 					"How many times the plan came back in stock in the interval that begins at each time, also between two scrapes.",
 					course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", thisPlan)+"[$__interval] offset -$__interval)")+")")),
 			}},
@@ -41,7 +41,7 @@ func planTiles() []dashboard.Panel {
 			now("cores", "cores", gauge("plan", "plan_cpu_cores", thisPlan)), now("memory", "memory", gauge("plan", "plan_memory_bytes", thisPlan)),
 			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan)),
 			now("alternative", "{{alternative}}", gauge("plan, alternative", "plan_availability_info", thisPlan, `alternative!=""`))),
-		panel{id: 103, title: "How long and how often", w: 8, h: 8, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "Nothing recorded by alerts/stock.rules.yml", overrides: []override{
+		panel{id: 103, title: "How long and how often", w: 8, h: 8, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "alerts/stock.rules.yml recorded nothing yet", overrides: []override{
 			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
 		}}.number(
 			"How long the plan stays in stock and the time between two restocks, on average; how many restocks there were, and the share of time in stock, of 30 days, or the part of them that is known, as the last line says. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",

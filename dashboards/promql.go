@@ -14,9 +14,7 @@ const (
 	plan            = `plan=~"$plan"`
 	thisPlan        = `plan="$plan"`         // of the dashboard of one plan, whose variable is not escaped for a regular expression
 	accountOrPublic = `account=~"$account|"` // also public collectors, which have no account
-	// States of components as the provider reports them.
-	inMaintenance = `state=~"(?i).*maintenance.*"`
-	failed        = `state!~"(?i)operational|.*maintenance.*"`
+	notOperational  = `state!~"(?i)operational"`
 )
 
 // definition returns a metric of the exporter by its name without prefix. It panics if there is none,

@@ -20,7 +20,7 @@ func status() board {
 func about() string {
 	const ours = `ALERTS{kind=~".+", severity!="info", alertstate="firing"`
 	return "max by (alertname, what) (topk by (alertname) (1, label_join(" + ours + "} * on (account, server) group_left (hostname) topk by (account, server) (1, " + own("server_info") + ") or " +
-		ours + `, server=""}, "what", " ", "watch", "plan", "location", "component", "hostname", "collector", "account", "instance")))`
+		ours + `, server=""}, "what", " ", "plan", "watch", "location", "component", "hostname", "collector", "account", "instance")))`
 }
 
 func alertList() dashboard.Panel {
@@ -53,9 +53,9 @@ func providerTiles() []dashboard.Panel {
 			ofPattern("/^operational$/i", setSteps(rising(good))), ofPattern("/maintenance/i", setSteps(rising(plain))),
 			ofQuery("incidents", setSteps(rising(good, from(1, bad)))),
 		}}.number(
-			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Components are not counted while the status cannot be fetched.",
+			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Components and incidents are not counted while the status cannot be fetched.",
 			now("components", "{{state}}", "count by (state) ("+once("location, component", "state", "component_state", location)+" and"+fresh+")"),
-			now("incidents", "incidents", gauge("", "incidents_ongoing")), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0")),
+			now("incidents", "incidents", gauge("", "incidents_ongoing")+" and"+fresh), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0")),
 	}
 }
 
@@ -69,21 +69,18 @@ func components() []dashboard.Panel {
 	group := transformation{Id: "groupingToMatrix", Options: object{"columnField": "component", "rowField": "location", "valueField": "state", "emptyValue": "empty"}}
 	matrix.Transformations = append([]transformation{group}, matrix.Transformations...)
 
-	const legend = "{{component}} in {{location}}: {{state}}"
-	reported := func(state string) string { // only components that had such a state have series
-		return by("location, component, state", next("max", "component_state", location, state))
-	}
 	texts := func(text, colour string) property {
 		return set("mappings", []mapping{value("0", "None", good), between(1, endless, text, colour)})
 	}
 	return []dashboard.Panel{
 		matrix,
 		panel{id: 202, title: "Incidents, and components that were not operational", w: 12, h: 10, alerts: "IncidentOngoing MaintenanceScheduled ComponentNotOperational", overrides: []override{
-			ofQuery("incidents", texts("Ongoing", bad)), ofQuery("scheduled", texts("Scheduled", plain)), ofQuery("failed", texts("Not operational", bad)), ofQuery("maintenance", texts("Maintenance", plain)),
+			ofQuery("incidents", texts("Ongoing", bad)), ofQuery("scheduled", texts("Scheduled", plain)), ofQuery("components", texts("Not operational", bad)), ofPattern("/: .*maintenance/i", texts("Maintenance", plain)),
 		}}.timeline(
 			"Whether the provider reported ongoing incidents or scheduled maintenance windows at some time in an interval, and the components that were not operational in the time range, with their state, and when.",
 			course("incidents", "Incidents", by("", next("max", "incidents_ongoing"))), course("scheduled", "Scheduled maintenance", by("", next("max", "maintenances_scheduled"))),
-			course("failed", legend, reported(failed)), course("maintenance", legend, reported(inMaintenance))),
+			// Only components that had such a state have series.
+			course("components", "{{component}} in {{location}}: {{state}}", by("location, component, state", next("max", "component_state", location, notOperational)))),
 	}
 }
 

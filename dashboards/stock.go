@@ -14,7 +14,7 @@ func stock() board {
 		description: "What can be ordered now, where, at what price, and how fast one must be. Prices are per month and exclude VAT.",
 		rows: []row{
 			{panels: []dashboard.Panel{plans(), watchTable(), configurations("stock", account)}},
-			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(16, 14, plan, account, watches), locations()}},
+			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, plan, account, watches), locations()}},
 		},
 	}
 }
@@ -46,7 +46,7 @@ func watchTable() dashboard.Panel {
 	return panel{id: 601, title: "Watches", w: 9, h: 6, sort: "Watch", links: []dashboard.DashboardLink{panelLink(link{"How to configure watches", documents + "docs/configuration.md#watches", true})}, alerts: "WatchHit WatchEmpty"}.table(
 		"The watches of the configuration: how many plans match, and how many of these are in stock, which Plans marks. If no plan matches, check the criteria.",
 		flexible("watch", "Watch", 120),
-		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")).colours(rising(muted, from(1, good))),
+		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")).colours(rising(muted, from(1, plain))),
 		number("plans", "Plans", 125, gauge("watch", "watch_plans")+" or absent("+own("watch_plans")+") - 2 and on () "+own("catalog_plans")).
 			colours(rising(warn, from(1, muted))).mapped(value("-1", "None configured", unknown)),
 	)
@@ -109,11 +109,11 @@ func stockOverTime(w, h uint32, plans, configurations string, more ...query) das
 }
 
 func locations() dashboard.Panel {
-	return panel{id: 403, title: "Locations", w: 8, h: 14, sort: "-In stock anywhere", alerts: "LocationSoldOut"}.table(
+	return panel{id: 403, title: "Locations", w: 9, h: 14, sort: "-In stock anywhere", alerts: "LocationSoldOut"}.table(
 		"How many plans each location offers, and how many of them are in stock anywhere: the provider reports no stock of a plan by location.",
 		locationColumn("stock", "stock"),
-		number("stock", "In stock anywhere", 140, gauge("location", "location_plans_in_stock", location)).colours(rising(bad, from(1, good))),
-		number("offered", "Offered", 75, gauge("location", "location_plans", location)),
-		flexible("city", "City", 100).from(gauge("location, city", "location_info", location)),
+		number("stock", "In stock anywhere", 148, gauge("location", "location_plans_in_stock", location)).colours(rising(gone, from(1, muted))),
+		number("offered", "Plans", 60, gauge("location", "location_plans", location)),
+		flexible("city", "City", 85).from(gauge("location, city", "location_info", location)),
 	)
 }

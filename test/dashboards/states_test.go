@@ -38,9 +38,10 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="plans", account=""}`:               "60x60",
 		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`:                                                          "1x60",
 		`server_rental_status_info{job="a", instance="a", overall="degraded"}`:                                                  "1x60",
+		`server_rental_incidents_ongoing{job="a", instance="a"}`:                                                                "1x60",
 	}, "40m", map[string]map[string]float64{
 		"status/901/api": one(0), "status/901/since": one(0), "status/901/failing": one(1), "status/901/of": one(1), "status/901/oldest": one(2400),
-		"stock/110/stock": {`{plan="p"}`: 3}, "plan/101/stock": {`{plan="p"}`: 3}, "status/101/A": {}, "status/101/old": {`{overall="degraded"}`: 1},
+		"stock/110/stock": {`{plan="p"}`: 3}, "plan/101/stock": {`{plan="p"}`: 3}, "status/101/A": {}, "status/101/old": {`{overall="degraded"}`: 1}, "status/102/incidents": {},
 	}},
 	{"one of two tokens is rejected since two minutes, and one collector was never fetched", map[string]string{
 		`server_rental_exporter_build_info{job="a", instance="a"}`:                                                                    "1x60",
@@ -77,7 +78,7 @@ var states = []state{
 			`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning", kind="news"}`: 1,
 		},
 		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 60_000},
-		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 1, `{alertname="ServerRentalConfigurationBackInStock", what=" p fra     "}`: 1},
+		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 1, `{alertname="ServerRentalConfigurationBackInStock", what="p  fra     "}`: 1},
 	}},
 	{"of two exporters, one shows older data", map[string]string{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "0x60",
@@ -96,8 +97,8 @@ var states = []state{
 		`server_rental_component_state{job="a", instance="a", location="fra", component="ddos", state="operational"}`:    "1x60",
 		`server_rental_maintenances_scheduled{job="a", instance="a"}`:                                                    "1x60",
 	}, "10m", map[string]map[string]float64{
-		"status/102/components": {`{state="Maintenance"}`: 1, `{state="operational"}`: 1}, "status/102/scheduled": one(1), "status/202/failed": {},
-		"status/202/maintenance": {`{component="network", location="fra", state="Maintenance"}`: 1},
+		"status/102/components": {`{state="Maintenance"}`: 1, `{state="operational"}`: 1}, "status/102/scheduled": one(1),
+		"status/202/components": {`{component="network", location="fra", state="Maintenance"}`: 1},
 	}},
 	{"the exporter was replaced by one that saw no restock", map[string]string{
 		`server_rental_plan_last_restock_timestamp_seconds{job="a", instance="old", plan="p"}`: "60x20 _x100",

@@ -27,7 +27,7 @@ func health(board string) dashboard.Panel {
 	p := panel{
 		id: 901, title: "Health", w: 24, h: 3, background: true, steps: rising(bad), alerts: "ExporterDown TokenRejected CollectorFailing DataMissing",
 		overrides: []override{
-			ofQuery("api", set("mappings", []mapping{between(1, 2, "Answers", good), value("3", "Token rejected", bad), value("0", "Unreachable", bad), value("-1", "No exporter is up", bad)})),
+			ofQuery("api", set("mappings", []mapping{between(1, 2, "Answers", good), value("3", "Bad token", bad), value("0", "Unreachable", bad), value("-1", "No exporter", bad)})),
 			ofName("state", set("displayName", "warnings"), setSteps(rising(warn))), ofName("news", setSteps(rising(plain))),
 		},
 	}

@@ -16,7 +16,7 @@ import (
 type providerStatus struct {
 	Overall   state
 	Since     *timestamp
-	Locations map[string]struct{ Components map[string]state }
+	Locations map[locationID]struct{ Components map[string]state }
 	Ongoing   *count
 	Scheduled *count
 	UpdatedAt *timestamp `json:"updated_at"`
@@ -79,36 +79,14 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 		}
 	}
 	s.Invalid.Add("status", others...)
-	states := map[itemID]state{}                                // key: location and component
-	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
-		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
-			state, c := st.Locations[id].Components[name], itemID{strings.ToLower(id), name}
-			before, isTwice := states[c]
-			if isTwice { // the location is listed in capital letters, too
-				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
-			}
-			if !isTwice || severity(state) > severity(before) {
-				states[c] = state
-			}
+	for _, id := range slices.Sorted(maps.Keys(st.Locations)) {
+		components := st.Locations[id].Components
+		for _, name := range slices.Sorted(maps.Keys(components)) {
+			location, state := string(id), components[name]
+			b.AddBool(componentUp, new(strings.EqualFold(string(state), "operational")), location, name)
+			b.Add(componentState, 1, location, name, string(state))
+			s.items = append(s.items, item{id: itemID{location, name}, keys: [][2]string{{"location", location}, {"component", name}}, state: state})
 		}
 	}
-	for c, state := range states {
-		operational := severity(state) == 0
-		b.AddBool(componentUp, &operational, c[0], c[1])
-		b.Add(componentState, 1, c[0], c[1], string(state))
-		s.items = append(s.items, item{id: c, keys: [][2]string{{"location", c[0]}, {"component", c[1]}}, state: state})
-	}
-	slices.SortFunc(s.items, func(a, b item) int { return slices.Compare(a.id[:], b.id[:]) })
 	return s, nil
-}
-
-// severity returns 0 for operational, 1 for maintenance, and 2 for any other state.
-func severity(s state) int {
-	switch strings.ToLower(string(s)) {
-	case "operational":
-		return 0
-	case "maintenance":
-		return 1
-	}
-	return 2
 }

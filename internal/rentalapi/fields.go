@@ -61,7 +61,7 @@ type fieldDecoder struct {
 // or if it is missing the tag api:"new".
 //
 // A field is a [Value], a string, a bool, or a struct, a slice, a map with names as keys or a
-// pointer of these. It panics at a field of any other type.
+// pointer of these; a name is a string or a Value. It panics at a field of any other type.
 func (d *fieldDecoder) decodeFields(value, into any) []FieldError {
 	d.errs = nil
 	d.decode("", value, reflect.ValueOf(into).Elem())
@@ -73,7 +73,6 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 	if text, isText := value.(string); isText {
 		value = cleanText(text)
 	}
-	custom, _ := v.Addr().Interface().(Value)
 	problem := ""
 	switch {
 	case value == nil:
@@ -84,8 +83,6 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 			return false
 		}
 		v.Set(target)
-	case custom != nil:
-		problem = custom.Decode(value)
 	default:
 		problem = d.decodeKind(path, value, v)
 	}
@@ -100,6 +97,9 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 }
 
 func (d *fieldDecoder) decodeKind(path string, value any, v reflect.Value) (problem string) {
+	if custom, isCustom := v.Addr().Interface().(Value); isCustom {
+		return custom.Decode(value)
+	}
 	members, isObject := value.(map[string]any)
 	switch v.Kind() {
 	case reflect.String:
@@ -160,12 +160,15 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	d.elements += len(members)
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, key := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
-		element, name := reflect.New(v.Type().Elem()).Elem(), cleanText(key)
-		isTwice := v.MapIndex(reflect.ValueOf(name)).IsValid()
-		if problem := cmp.Or(tooLong(name), Unless(name != "", "empty"), Unless(!isTwice, "already seen")); problem != "" {
+		name, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		problem := cmp.Or(d.decodeKind(path, cleanText(key), name), tooLong(name.String()), Unless(name.String() != "", "empty"))
+		switch member := join(path, name.String()); {
+		case problem != "":
 			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
-		} else if d.decode(join(path, name), members[key], element) {
-			v.SetMapIndex(reflect.ValueOf(name), element)
+		case v.MapIndex(name).IsValid():
+			d.errs = append(d.errs, FieldError{member, "already seen"})
+		case d.decode(member, members[key], element):
+			v.SetMapIndex(name, element)
 		}
 	}
 }

@@ -312,7 +312,8 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, keysChanged(5)},
 			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, keysChanged(5)},
 			{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key added: ssh_key=k1 name=laptop"}, keysChanged(7)},
-			{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, keysChanged(8)},
+			{[]simulator.Object{{"id": "k1", "name": "laptop", "type": "ssh-rsa", "fingerprint": "c"}, key("k2", "b")}, nil, keysChanged(8)},
+			{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, keysChanged(9)},
 		}},
 	} {
 		f := newFetchTest(t, c.resource)

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -47,12 +45,7 @@ func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Sna
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-		i := item{id: itemID{k.ID}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
-		typeUnknown := slices.ContainsFunc(page.Errors[k.ID], func(e rentalapi.FieldError) bool { return e.Field == "type" })
-		if k.Fingerprint != "" && !typeUnknown {
-			i.self = fmt.Sprintf("%q %q", k.Type, k.Fingerprint)
-		}
-		s.items = append(s.items, i)
+		s.items = append(s.items, item{id: itemID{k.ID}, self: k.Fingerprint, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}, state: state(k.Type)})
 	}
 	b.Add(sshKeysCount, float64(page.Count))
 }

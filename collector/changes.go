@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Changes holds the changes from one response of a collector to the next. It is immutable. The zero
@@ -17,11 +16,9 @@ type Changes struct {
 	Events  []Event          // events of the last response
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
-	token   rentalapi.Fingerprint // token of the last response
-	known   bool                  // whether all items of the last response are known: others are added then
+	known   bool // whether the last response is known: items that it lacks are added
 	records map[itemID]record
-	absent  int                              // records of items that are not listed
-	kept    int                              // bytes of text in these
+	kept    int                              // bytes of the records of items that are not listed
 	last    map[*metric.Definition]timestamp // time of the last change of any item
 }
 
@@ -57,13 +54,13 @@ type changeKind struct {
 	previousPrice *metric.Definition // price of the item before its last change
 
 	// lastOf returns the metric with the time at which any item last changed from one state to
-	// another. A state is nil while the item is not listed.
+	// another. A state is nil while the item is not listed. If a removed item returns, it is added
+	// again; without lastOf only after rememberFor.
 	lastOf func(before, after *state) *metric.Definition
 
-	remembers    int  // most items that are remembered while they are not listed; 0 for maxAbsent
-	tolerated    int  // responses in a row that may lack an item before it is removed
-	returnsAdded bool // whether a removed item that returns is added again, not only after rememberFor
-	isWatch      bool // whether an item that is added in stock came in stock, and counters start before its stock is known
+	remembers int  // most bytes of items that are not listed; 0 for maxKept
+	tolerated int  // responses in a row that may lack an item before it is removed
+	isWatch   bool // whether an item that is added in stock came in stock, and counters start before its stock is known
 }
 
 var componentChanges = &changeKind{stateChanged: "component state changed"}
@@ -84,20 +81,12 @@ type item struct {
 	state  state
 }
 
-// record is what is known of an item of an earlier response:
-//
-//	missing   unseen   removed
-//	0         false    false     the last response listed it
-//	1..       false    false     it is missing, but tolerated, or the responses were partial
-//	any       false    true      it was removed; its keys are dropped
-//	any       true     false     the data expired, and no response listed it since
-//	any       true     true      likewise, and a complete response lacked it: that it went is no change
+// record is what is known of an item of an earlier response.
 type record struct {
 	item
 	since, listed time.Time // times of the first and the last response with it
 	missing       int       // complete responses in a row that lacked it
-	unseen        bool
-	removed       bool // if it returns, it may be added
+	removed       bool      // if it returns, it may be added
 	tallies       [numChanges]tally
 	previousPrice *price // nil until the price changes
 }
@@ -108,22 +97,17 @@ type tally struct {
 	at timestamp // 0 if there was none
 }
 
-// An item that is not listed is remembered for rememberFor, while these are at most maxAbsent and
-// their texts have at most maxKept bytes.
+// An item that is not listed is remembered for rememberFor, while all of these take at most maxKept
+// bytes: recordBytes each, and their texts.
 const (
 	rememberFor = time.Hour
-	maxAbsent   = 5_000
 	maxKept     = 4 << 20
+	recordBytes = 800
 )
 
-// Step returns the changes up to a snapshot of a resource, which is shown from now on. Earlier
-// responses to another token do not count: they may belong to another provider account.
+// Step returns the changes up to a snapshot of a resource, which is shown from now on.
 func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Changes {
-	if s.Token != c.token {
-		c = Changes{}
-	}
 	next := c.step(r.changes, s.items, s.partial, now)
-	next.token = s.Token
 	b := newBuilder(account)
 	next.addMetrics(b, r.changes)
 	next.Metrics = b.Metrics()
@@ -133,9 +117,9 @@ func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Ch
 // Forget returns the changes after the data expired. The next response brings no changes: what was
 // not known has not changed.
 func (c Changes) Forget() Changes {
-	next := Changes{token: c.token, last: c.last, records: make(map[itemID]record, len(c.records))}
+	next := Changes{last: c.last, records: make(map[itemID]record, len(c.records))}
 	for id, r := range c.records {
-		r.stock, r.price, r.state, r.self, r.unseen = nil, nil, "", "", true
+		r.stock, r.price, r.state, r.self = nil, nil, "", ""
 		next.records[id] = r
 	}
 	return next
@@ -165,9 +149,19 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 	}
 	byID := func(a, b itemID) int { return slices.Compare(a[:], b[:]) }
 	for _, id := range slices.SortedFunc(maps.Keys(c.records), byID) {
-		if _, listed := next.records[id]; !listed {
-			next.keep(kind, c.records[id], partial, now)
+		r := c.records[id]
+		if _, listed := next.records[id]; listed {
+			continue
 		}
+		if !partial {
+			r.missing++
+		}
+		if !c.known { // that it went while the data was not known is no change
+			r.removed = true
+		} else if !r.removed && r.missing > kind.tolerated {
+			next.remove(kind, &r, now)
+		}
+		next.keep(kind, r, now)
 	}
 	return next
 }
@@ -192,7 +186,7 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	}
 	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
-	r.item, r.listed, r.missing, r.removed, r.unseen = i, now, 0, false, false
+	r.item, r.listed, r.missing, r.removed = i, now, 0, false
 	r.tallies[itemRemoved] = tally{}
 	c.records[i.id] = r
 }
@@ -205,32 +199,22 @@ func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
 	r.keys, r.detail = nil, nil
 }
 
-// keep keeps the record of an item that is not listed, unless it was listed too long ago, or is added
-// again anyway if it returns. If the response is partial, the item may still exist.
-func (c *Changes) keep(kind *changeKind, r record, partial bool, now time.Time) {
-	if !partial {
-		r.missing++
-	}
-	switch {
-	case r.removed:
-	case r.unseen:
-		r.removed = !partial
-	case r.missing > kind.tolerated:
-		c.remove(kind, &r, now)
-	}
-	isCounted := r.tallies[itemRemoved].at > 0
-	isOld, isLongGone := now.Sub(r.listed) >= rememberFor, now.Sub(r.tallies[itemRemoved].at.time()) >= rememberFor
-	size := len(r.self) + len(r.state)
+// keep keeps the record of an item that is not listed, unless it went too long ago, or is added again
+// anyway if it returns.
+func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
+	removed := r.tallies[itemRemoved].at
+	went := max(removed, timestamp(r.listed.Unix()))
+	size := recordBytes + len(r.self) + len(r.state)
 	for _, text := range slices.Concat(r.id[:], r.labels) {
 		size += len(text)
 	}
 	for _, key := range r.keys {
 		size += len(key[1])
 	}
-	if isOld && isLongGone || isCounted && kind.returnsAdded || c.absent >= cmp.Or(kind.remembers, maxAbsent) || c.kept+size > maxKept {
+	if now.Sub(went.time()) >= rememberFor || removed > 0 && kind.lastOf != nil || c.kept+size > cmp.Or(kind.remembers, maxKept) {
 		return
 	}
-	c.absent, c.kept = c.absent+1, c.kept+size
+	c.kept += size
 	c.records[r.id] = r
 }
 

@@ -182,32 +182,16 @@ func TestChangesForgets(t *testing.T) {
 		}
 		return items
 	}
-	many := Changes{}.Step(&resource, "", Snapshot{items: itemsOf(maxAbsent+10, "plan ")}, today)
-	watched.changes.records = many.records
-	changes = many.Step(&resource, "", Snapshot{}, today)
-	watched = watched.Step(Known{Data: plansOf(t, nil, today).Data}, today)
-	simtest.AssertEqual(t, "of many", []int{len(changes.records), len(watched.changes.records)}, []int{maxAbsent, watchChanges.remembers})
-
-	changes = Changes{}.Step(&resource, "", Snapshot{items: itemsOf(5_000, strings.Repeat("n", 1_000))}, today)
-	changes = changes.Step(&resource, "", Snapshot{}, today)
-	if n := len(changes.records); n*2_000 > maxKept || n < 2_000 {
-		t.Errorf("got %d plans that are remembered, want those whose texts have at most %d bytes", n, maxKept)
-	}
-}
-
-// TestChangesOfAnotherToken has another token, whose items may be those of another provider
-// account: nothing has changed.
-func TestChangesOfAnotherToken(t *testing.T) {
-	f := newFetchTest(t, configurations())
-	saved := func(stock bool) []simulator.Object {
-		return []simulator.Object{{"id": "cfg_1", "plan": "p", "location": "fra", "in_stock": stock}}
-	}
-	f.account.Configurations, f.lab.Configurations = saved(false), saved(true)
-	for _, token := range []string{simtest.MainToken, simtest.LabToken, simtest.LabToken} {
-		f.token = token
-		f.mustFetch()
-		restocks := exposed(t, f.changes.Metrics)[simtest.Series(configurationRestocks.Name, "account", "main", "configuration", "cfg_1", "location", "fra", "plan", "p")]
-		simtest.AssertEqual(t, "events and restocks", []any{eventTexts(f.changes.Events), restocks}, []any{[]string{}, 0.0})
+	for _, text := range []string{"p", strings.Repeat("p", 2_000)} {
+		many := Changes{}.Step(&resource, "", Snapshot{items: itemsOf(6_000, text)}, today)
+		watched.changes.records = many.records
+		changes = many.Step(&resource, "", Snapshot{}, today)
+		watched = watched.Step(Known{Data: plansOf(t, nil, today).Data}, today)
+		for most, n := range map[int]int{maxKept: len(changes.records), watchChanges.remembers: len(watched.changes.records)} {
+			if size := n * (recordBytes + 2*len(text)); size > most || size < most*9/10 {
+				t.Errorf("got %d plans that are remembered, want those that take %d bytes", n, most)
+			}
+		}
 	}
 }
 

@@ -90,8 +90,7 @@ var serverChanges = &changeKind{
 		}
 		return nil
 	},
-	tolerated:    1,
-	returnsAdded: true,
+	tolerated: 1,
 }
 
 const serversName = "servers"

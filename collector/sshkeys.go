@@ -26,9 +26,8 @@ var (
 )
 
 var sshKeyChanges = &changeKind{
-	outputs:      [numChanges]output{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
-	lastOf:       func(_, _ *state) *metric.Definition { return sshKeysChanged },
-	returnsAdded: true,
+	outputs: [numChanges]output{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
+	lastOf:  func(_, _ *state) *metric.Definition { return sshKeysChanged },
 }
 
 func sshKeys() Resource {

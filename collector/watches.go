@@ -25,7 +25,7 @@ func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
 	outputs:   [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
-	remembers: 100,
+	remembers: maxKept / 50,
 	isWatch:   true,
 }
 

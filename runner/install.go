@@ -24,7 +24,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	if isWatched {
 		r.stepWatches() // what was known until some data expired is no change
 	}
-	if !wasShown {
+	if !wasShown || snap.Token != j.snapshot.Token { // another token is perhaps that of another provider account
 		j.changes = j.changes.Forget()
 	}
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)

@@ -167,16 +167,37 @@ func TestIdentities(t *testing.T) {
 	})
 }
 
+// rotated returns an account whose token can be replaced.
+func rotated() (AccountSpec, *atomic.Value) {
+	token := &atomic.Value{}
+	token.Store(simtest.MainToken)
+	return AccountSpec{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}, token
+}
+
+// TestOtherServers has the servers of another provider account after those of the first: none of
+// them was added or removed.
+func TestOtherServers(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		account, token := rotated()
+		c := configure(time.Minute, 10*time.Minute, "servers")
+		c.Accounts = []AccountSpec{account}
+		h.run(c)
+		h.runFor(30 * time.Second)
+		token.Store(simtest.LabToken)
+		h.runFor(5 * time.Minute)
+		h.log.Assert(t)
+	})
+}
+
 // TestAnotherProviderAccount replaces the token of an account by that of another provider account
 // while the servers are on their way: what is shown is of one account.
 func TestAnotherProviderAccount(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		var token atomic.Value
-		token.Store(simtest.MainToken)
+		account, token := rotated()
 		c := configure(time.Hour, 2*time.Hour, "account", "servers", "ssh_keys")
 		c.Collectors["account"] = collector.Timing{Interval: 5 * time.Second, MaxAge: time.Minute}
 		c.Collectors["servers"] = collector.Timing{Interval: time.Minute, MaxAge: 10 * time.Minute}
-		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}}
+		c.Accounts = []AccountSpec{account}
 		h.run(c)
 		h.runFor(30 * time.Second)
 		if n := len(h.values("server_info")); n == 0 {

@@ -70,10 +70,6 @@ func (r *Resource) Fetch(ctx context.Context, api rentalapi.Getter, account stri
 	return s, nil
 }
 
-// ErrTokenChanged is the error of responses to different tokens: they may belong to different
-// provider accounts.
-var ErrTokenChanged = fmt.Errorf("token: changed between two requests: %w", rentalapi.ErrIncomplete)
-
 func newBuilder(account string) *metric.Builder {
 	b := &metric.Builder{}
 	if account != "" {
@@ -177,7 +173,7 @@ func Resources() []Resource {
 // maps a response.
 func getList[T, M any](maxItems int, add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) getFunc {
 	return func(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
-		page, err := rentalapi.GetList[T, M](ctx, api, rentalapi.List{Path: path, MaxItems: maxItems})
+		page, err := rentalapi.GetList[T, M](ctx, api, path, nil, maxItems)
 		if err != nil {
 			return Snapshot{}, err
 		}

@@ -15,7 +15,7 @@ import (
 // topup is the provider's Top-up, without what identifies a payment.
 type topup struct {
 	ID           string
-	Status       state
+	Status       topupState
 	Amount       struct{ USD *amount }
 	BonusPercent *count `json:"bonus_percent"`
 	Coin         string
@@ -30,20 +30,21 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
-// topupStates returns the states in the provider's document, in the order in which a top-up goes
-// through them. The first two are open.
-func topupStates() []state {
-	return []state{"pending", "confirming", "paid", "expired", "failed", "canceled"}
+// topupState is one of the states in the provider's document, in any case of letters.
+type topupState string
+
+// topupStates returns them in the order in which a top-up goes through them. The first two are open.
+func topupStates() []topupState {
+	return []topupState{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
-// documentedState returns the state that a status means in any case of letters; empty if there is
-// none.
-func documentedState(status state) state {
-	lower := state(strings.ToLower(string(status)))
-	if slices.Contains(topupStates(), lower) {
-		return lower
-	}
-	return ""
+func (s topupState) lower() topupState { return topupState(strings.ToLower(string(s))) }
+
+// Decode implements rentalapi.Value.
+func (s *topupState) Decode(value any) string {
+	text, _ := value.(string) // empty, which is no state, if it is no string
+	*s = topupState(text)
+	return rentalapi.Unless(slices.Contains(topupStates(), s.lower()), "not a documented state")
 }
 
 var (
@@ -87,30 +88,23 @@ func topups() Resource {
 // getTopups gets the newest page. If that is not the whole history, the total of each documented
 // state counts its top-ups. One that moves on meanwhile may be in two states until the next fetch.
 func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
-	newest, err := rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: path}, 1)
+	newest, err := rentalapi.GetPage[topup](ctx, api, path, nil, 1, rentalapi.MaxPageItems)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, byStatus := newSnapshot(newest.Response), map[state]count{}
+	s, byStatus := newSnapshot(newest.Response), map[topupState]count{}
 	s.Invalid = newest.Invalid
 	for _, t := range newest.Items {
-		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
-		status := documentedState(t.Status)
-		if byStatus[status]++; status == "" && len(newest.Errors[t.ID]) == 0 {
-			s.Invalid.Add(t.ID, rentalapi.FieldError{Field: "status", Problem: "not documented"})
-		}
+		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: state(t.Status)})
+		byStatus[t.Status.lower()]++
 	}
 	for _, status := range topupStates() {
-		if count(newest.Count) < newest.Meta.Total {
-			list := rentalapi.List{Path: path, Query: url.Values{"status": {string(status)}}, PageItems: 1}
-			page, err := rentalapi.GetPage[topup](ctx, api, list, 1)
-			switch {
-			case err != nil:
+		if count(newest.Count) < *newest.Meta.Total {
+			page, err := rentalapi.GetPage[topup](ctx, api, path, url.Values{"status": {string(status)}}, 1, 1)
+			if err != nil {
 				return Snapshot{}, err
-			case page.Token != newest.Token:
-				return Snapshot{}, ErrTokenChanged
 			}
-			byStatus[status] = page.Meta.Total
+			byStatus[status] = *page.Meta.Total
 		}
 		b.Add(topupsByStatus, float64(byStatus[status]), string(status))
 	}
@@ -122,7 +116,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 // addOpen adds the open top-ups, which wait for a payment or its confirmations.
 func addOpen(b *metric.Builder, all []*topup) {
 	for _, t := range all {
-		if !slices.Contains(topupStates()[:2], documentedState(t.Status)) {
+		if !slices.Contains(topupStates()[:2], t.Status.lower()) {
 			continue
 		}
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)
@@ -145,7 +139,7 @@ func addPaid(b *metric.Builder, all []*topup) {
 	}
 	n, longest := map[string]int{}, map[string]time.Duration{}
 	for _, t := range paid {
-		if !strings.EqualFold(string(t.Status), "paid") || t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
+		if t.Status.lower() != "paid" || t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
 			continue
 		}
 		if n[t.Coin]++; n[t.Coin] <= 20 {

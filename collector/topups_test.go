@@ -123,24 +123,6 @@ func TestTopupsInvalid(t *testing.T) {
 	h.assertFetch("fetch", byState(), topupSeries(known, ""), 3)
 }
 
-// TestTopupsOfAnotherToken changes the token after some of the 7 requests of a fetch:
-// top-ups of two accounts are not combined.
-func TestTopupsOfAnotherToken(t *testing.T) {
-	for after, want := range map[int]string{0: "<nil>", 1: ErrTokenChanged.Error(), 2: ErrTokenChanged.Error(), 6: ErrTokenChanged.Error(), 7: "<nil>"} {
-		h := newTopupTest(t, manyTopups(2, 300))
-		h.lab.Topups = manyTopups(1, 500)
-		asked := 0
-		h.before = func(url.Values) error {
-			if asked++; asked > after {
-				h.token = simtest.LabToken
-			}
-			return nil
-		}
-		_, err := h.fetch()
-		simtest.AssertEqual(t, fmt.Sprintf("error after %d requests", after), fmt.Sprint(err), want)
-	}
-}
-
 // TestSettlement has payments that took the longer the older they are: the last 20 count. One that
 // failed later was paid, too.
 func TestSettlement(t *testing.T) {

@@ -48,73 +48,56 @@ func transactions() Resource {
 	}
 }
 
-// TransactionData holds the sums of an account's transactions by type.
-type TransactionData struct {
-	month time.Time         // first day (UTC) of the month in which they were fetched
-	sums  map[string][2]sum // sums of that month, and of the one before
-}
+// TransactionData holds the sums of an account's transactions by type, of the month in which they were
+// fetched and of the one before. Its keys are the first days (UTC) of these.
+type TransactionData map[time.Time]map[string]sum
 
 // sum adds up positive and negative amounts, both as positive numbers.
 type sum struct{ credit, debit micros }
 
 // getTransactions reads pages from the newest transaction on, until one reaches back to before the
-// last month. If the list changes meanwhile, the pages do not fit together, and the fetch fails.
-func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
-	list := rentalapi.List{Path: path}
-	first, err := rentalapi.GetPage[transaction](ctx, api, list, 1)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	b.Add(transactionsTotal, float64(first.Meta.Total))
-	s, seen := newSnapshot(first.Response), map[entryID]bool{}
-	data := &TransactionData{firstDay(first.Received), map[string][2]sum{"topup": {}, "bonus": {}}} // documented, so always exported
-	s.Data.Transactions = data
-	for n, page, read := 1, first, 0; ; n++ {
+// last month. If a transaction is added meanwhile, the pages do not fit together, and the fetch fails.
+func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (s Snapshot, err error) {
+	seen, read, data, previous := map[entryID]bool{}, 0, TransactionData{}, time.Time{}
+	for n := 1; n <= maxPages; n++ {
+		page, err := rentalapi.GetPage[transaction](ctx, api, path, nil, n, rentalapi.MaxPageItems)
+		if err != nil {
+			return s, err
+		}
+		if n == 1 {
+			b.Add(transactionsTotal, float64(*page.Meta.Total))
+			s, previous = newSnapshot(page.Response), firstDay(page.Received).AddDate(0, -1, 0)
+			s.Data.Transactions = &data
+			for _, month := range []time.Time{previous, previous.AddDate(0, 1, 0)} {
+				data[month] = map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
+			}
+		}
 		reachesBack := false
-		read += page.Count
 		for _, t := range page.Items {
 			if seen[t.ID] {
 				return s, fmt.Errorf("data: a transaction of an earlier page again: %w", rentalapi.ErrIncomplete)
 			}
 			seen[t.ID] = true
-			reachesBack = data.add(t) // the last one decides
+			data.add(t)
+			reachesBack = t.CreatedAt != nil && t.CreatedAt.time().Before(previous) // the last one decides
 		}
 		s.Invalid.Merge(page.Invalid)
-		switch {
-		case reachesBack || count(read) >= page.Meta.Total:
+		if read += page.Count; reachesBack || count(read) >= *page.Meta.Total {
 			return s, nil
-		case n == maxPages:
-			return s, fmt.Errorf("data: more than %d pages since the start of last month: %w", maxPages, rentalapi.ErrTooLarge)
-		}
-		if page, err = rentalapi.GetPage[transaction](ctx, api, list, n+1); err != nil {
-			return s, err
-		}
-		switch {
-		case page.Token != first.Token:
-			return s, ErrTokenChanged
-		case page.Meta.Total != first.Meta.Total:
-			return s, fmt.Errorf("meta.total: changed between two pages: %w", rentalapi.ErrIncomplete)
 		}
 	}
+	return s, fmt.Errorf("data: more than %d pages since the start of last month: %w", maxPages, rentalapi.ErrTooLarge)
 }
 
-// add adds a transaction, and returns whether it was before the two months.
-func (d *TransactionData) add(t *transaction) (before bool) {
-	if t.CreatedAt == nil {
-		return false
+// add adds a transaction of one of the months.
+func (d TransactionData) add(t *transaction) {
+	if t.CreatedAt == nil || t.Amount.USD == nil {
+		return
 	}
-	sums := d.sums[t.Type]
-	for i := range sums {
-		if !firstDay(t.CreatedAt.time()).Equal(d.month.AddDate(0, -i, 0)) {
-			continue
-		}
-		if t.Amount.USD != nil {
-			usd := microsOf(*t.Amount.USD)
-			sums[i].credit, sums[i].debit = sums[i].credit+max(usd, 0), sums[i].debit+max(-usd, 0)
-		}
-		d.sums[t.Type] = sums
+	if sums := d[firstDay(t.CreatedAt.time())]; sums != nil {
+		s, usd := sums[t.Type], microsOf(*t.Amount.USD)
+		sums[t.Type] = sum{s.credit + max(usd, 0), s.debit + max(-usd, 0)}
 	}
-	return t.CreatedAt.time().Before(d.month.AddDate(0, -1, 0))
 }
 
 // firstDay returns the first day of a month (UTC).
@@ -124,16 +107,11 @@ func firstDay(at time.Time) time.Time {
 }
 
 // addMonths adds the sums of the month of a time, and of the month before, as far as they are known.
-func (d *TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
+func (d TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
 	for back, label := range []string{"current", "previous"} {
-		for i := range 2 {
-			if !firstDay(now).AddDate(0, -back, 0).Equal(d.month.AddDate(0, -i, 0)) {
-				continue
-			}
-			for kind, sums := range d.sums {
-				b.Add(transactionsMonthCredit, sums[i].credit.value(), account, kind, label)
-				b.Add(transactionsMonthDebit, sums[i].debit.value(), account, kind, label)
-			}
+		for kind, s := range d[firstDay(now).AddDate(0, -back, 0)] {
+			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)
+			b.Add(transactionsMonthDebit, s.debit.value(), account, kind, label)
 		}
 	}
 }

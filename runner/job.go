@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-kit/log"
@@ -60,6 +61,10 @@ func (j *job) run(ctx context.Context) {
 // errTooSlow is the error of a fetch that waits to make a request when its interval ends.
 var errTooSlow = &rentalapi.Error{Reason: rentalapi.Timeout, Err: errors.New("timed out before all requests were made: the rate limit, or the API, is too slow for the interval")}
 
+// errTokenChanged is the error of a fetch of whose requests the last ones, or newer ones of the account,
+// had another token: they may belong to different provider accounts.
+var errTokenChanged = fmt.Errorf("token: changed between two requests: %w", rentalapi.ErrIncomplete)
+
 // attempt fetches once, and installs the response or records the failure, unless ctx ends. A fetch
 // that takes longer than its interval fails.
 func (j *job) attempt(ctx context.Context) {
@@ -76,7 +81,7 @@ func (j *job) attempt(ctx context.Context) {
 		return
 	}
 	if err == nil && snap.Token != client.LastToken() {
-		err = collector.ErrTokenChanged
+		err = errTokenChanged
 	}
 	h, ended := &j.health, time.Now()
 	h.Err, h.Duration = err, ended.Sub(began)

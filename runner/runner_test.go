@@ -174,18 +174,25 @@ func rotated() (AccountSpec, *atomic.Value) {
 	return AccountSpec{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}, token
 }
 
-// TestOtherServers has the servers of another provider account after those of the first: none of
-// them was added or removed.
-func TestOtherServers(t *testing.T) {
+// TestRotatedToken has a token that becomes one of another provider account between two pages: they
+// are not combined, and no item of either account was added or removed.
+func TestRotatedToken(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(150, time.Now())
+		})
 		account, token := rotated()
-		c := configure(time.Minute, 10*time.Minute, "servers")
-		c.Accounts = []AccountSpec{account}
+		c := configure(time.Minute, 10*time.Minute, "servers", "transactions")
+		c.Accounts, c.Collectors["servers"] = []AccountSpec{account}, collector.Timing{Interval: 90 * time.Second, MaxAge: 10 * time.Minute}
 		h.run(c)
 		h.runFor(30 * time.Second)
-		token.Store(simtest.LabToken)
+		h.OnRequest(func(path string, _ url.Values) {
+			if path == "/transactions" {
+				token.Store(simtest.LabToken)
+			}
+		})
 		h.runFor(5 * time.Minute)
-		h.log.Assert(t)
+		h.log.Assert(t, `collector=transactions account=main msg="collector failed" err="token: changed`, `collector=transactions account=main msg="collector recovered"`)
 	})
 }
 

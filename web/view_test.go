@@ -363,7 +363,7 @@ func TestAPI(t *testing.T) {
 		{"one collector fails", given{health: []health{state("plans", 7*time.Minute, errDown), state("status", 0, failed("status 503"))}}, words{"answers, last success: 1m ago", "good"}},
 		{"unreachable", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, errDown), rare}}, words{"unreachable, last success: 4m ago", "bad"}},
 		{"times out", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, timeout), rare}}, words{"unreachable, last success: 4m ago", "bad"}},
-		{"errors", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, collector.ErrTokenChanged), rare}}, words{"answers with errors, last success: 4m ago", "bad"}},
+		{"errors", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, rentalapi.ErrIncomplete), rare}}, words{"answers with errors, last success: 4m ago", "bad"}},
 		{"never reached", given{enabled: []string{"plans"}, health: []health{state("plans", 0, errDown)}}, words{"unreachable, last success: not since the start", "bad"}},
 		{"not tried", given{enabled: []string{"plans"}, health: []health{state("plans", 0, nil)}}, words{"has not answered yet", "wait"}},
 		{"tokens", given{

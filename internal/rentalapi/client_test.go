@@ -118,11 +118,9 @@ type testItem struct {
 	Size *Count `api:"optional"`
 }
 
-func testList(path string) List { return List{Path: path, MaxItems: 3} }
-
 // fetchList requests a list and returns the error, as a collector does.
 func fetchList(ctx context.Context, s *Client, path string) error {
-	_, err := GetList[testItem, struct{}](ctx, s, testList(path))
+	_, err := GetList[testItem, struct{}](ctx, s, path, nil, 3)
 	if err != nil && ctx.Err() == nil {
 		s.api.CountFailure(path, err)
 	}

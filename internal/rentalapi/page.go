@@ -58,21 +58,11 @@ type Page[T, M any] struct {
 	Count   int                     // items in data, understood or not
 	Invalid Invalid
 	Meta    M
-
-	metaErrors []FieldError
-}
-
-// List says which list to fetch. Its items are structs with a field ID, whose kind is string.
-type List struct {
-	Path      string // path below the base URL
-	Query     url.Values
-	MaxItems  int // bound; a response with more fails with ErrTooLarge; MaxPageItems of a page
-	PageItems int // size of a page that is asked for; 0 for MaxPageItems
 }
 
 // PageMeta is the meta object of a list with pages.
 type PageMeta struct {
-	Total Count
+	Total *Count // never nil
 	Limit *Count `api:"optional"` // the size of a page
 }
 
@@ -127,15 +117,16 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 	return o, nil
 }
 
-// GetList makes one request for a list. M is its meta object without count. A response with
-// fewer items than its own meta.count fails with ErrIncomplete.
-func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], err error) {
-	r, e, err := getEnvelope(ctx, api, l.Path, l.Query)
+// GetList makes one request for a list of items T, which are structs with a field ID, whose kind is
+// string. M is its meta object without count. More than maxItems fail with ErrTooLarge, fewer than its
+// own meta.count with ErrIncomplete.
+func GetList[T, M any](ctx context.Context, api Getter, path string, query url.Values, maxItems int) (p Page[T, M], err error) {
+	r, e, err := getEnvelope(ctx, api, path, query)
 	if err != nil {
 		return p, err
 	}
 	p.Response = r
-	if err := p.readItems(e.Data, l.MaxItems); err != nil {
+	if err := p.readItems(e.Data, maxItems); err != nil {
 		return p, err
 	}
 	meta, err := decodeValue([]byte(cmp.Or(string(e.Meta), "{}")))
@@ -145,27 +136,23 @@ func GetList[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], e
 	return p, p.readMeta(meta)
 }
 
-// GetPage fetches one page of a list; pages count from 1. A page with fewer items than its place in the
-// total demands fails with ErrIncomplete.
-func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, PageMeta], error) {
-	size := cmp.Or(l.PageItems, MaxPageItems)
+// GetPage fetches one page of at most size items of the list that a filter selects; pages count from 1.
+// A page with fewer items than its place in the total demands fails with ErrIncomplete.
+func GetPage[T any](ctx context.Context, api Getter, path string, filter url.Values, page, size int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(size)}, "page": {strconv.Itoa(page)}}
-	maps.Copy(query, l.Query)
-	l.Query, l.MaxItems = query, MaxPageItems
-	p, err := GetList[T, PageMeta](ctx, api, l)
+	maps.Copy(query, filter)
+	p, err := GetList[T, PageMeta](ctx, api, path, query, MaxPageItems)
 	if err != nil {
 		return p, err
 	}
-	for _, e := range p.metaErrors {
-		if e.Field == "" || e.Field == "total" { // limit is only compared
-			return p, fmt.Errorf("meta: %w", e)
-		}
+	if p.Meta.Total == nil {
+		return p, errors.New("meta.total: not understood")
 	}
 	limit := Count(size)
 	if told := p.Meta.Limit; told != nil && *told >= 1 {
 		limit = min(limit, *told)
 	}
-	if demanded := min(limit, p.Meta.Total-Count(page-1)*limit); Count(p.Count) < demanded {
+	if demanded := min(limit, *p.Meta.Total-Count(page-1)*limit); Count(p.Count) < demanded {
 		return p, fmt.Errorf("data: %d items, but meta demands %v: %w", p.Count, demanded, ErrIncomplete)
 	}
 	return p, nil
@@ -184,8 +171,7 @@ func (p *Page[T, M]) readMeta(meta any) error {
 	if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
 		errs = append(errs, FieldError{"count", "less than the items in data"})
 	}
-	p.metaErrors = slices.Concat(errs, d.decodeFields(meta, &p.Meta))
-	p.Invalid.Add("meta", p.metaErrors...)
+	p.Invalid.Add("meta", slices.Concat(errs, d.decodeFields(meta, &p.Meta))...)
 	return nil
 }
 

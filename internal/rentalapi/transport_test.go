@@ -115,7 +115,7 @@ func TestHTTP2(t *testing.T) {
 	defer server.Close()
 	cfg := promconfig.DefaultHTTPClientConfig
 	cfg.TLSConfig.InsecureSkipVerify = true
-	page, err := GetList[testItem, struct{}](t.Context(), clientTo(t, server.URL+"/api/v1", cfg, nil), testList("/plans"))
+	page, err := GetList[testItem, struct{}](t.Context(), clientTo(t, server.URL+"/api/v1", cfg, nil), "/plans", nil, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

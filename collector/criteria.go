@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -41,82 +42,86 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
-// candidate is a plan in one of the locations that offer it, or in none of them.
-type candidate struct {
-	*plan
-	id    locationID // empty for none
-	place location   // empty if it is not known
-}
+// outcome says whether a plan meets a criterion, or all of them; the larger one decides.
+type outcome int
 
-// matches returns whether a plan meets all criteria in one location, and whether it may meet them,
-// given what was not understood of it.
-func (w Watch) matches(p *plan, locations LocationData) (meets, mayMeet bool) {
-	meets, mayMeet = w.matchesCandidate(candidate{plan: p})
-	for _, id := range p.Availability.Locations {
-		here, mayHere := w.matchesCandidate(candidate{p, id, locations[id]})
-		meets, mayMeet = meets || here, mayMeet || mayHere
+const (
+	isMet     outcome = iota
+	isUnknown         // the value is not known
+	isUnmet
+)
+
+// match returns whether a plan meets all criteria in one location.
+func (w Watch) match(p *plan, locations LocationData) outcome {
+	if len(w.GPUModels) > 0 { // a plan without GPU has no model, which is known
+		w.GPU = cmp.Or(w.GPU, new(true))
 	}
-	return meets, mayMeet
-}
-
-// matchesCandidate is matches for one candidate.
-func (w Watch) matchesCandidate(c candidate) (meets, mayMeet bool) {
-	meets, mayMeet = true, true
-	for _, criterion := range w.criteria(c) {
-		meets = meets && criterion.isMet
-		mayMeet = mayMeet && (criterion.isMet || criterion.unknown || c.isUnclear(criterion.field))
+	best, offered := isUnmet, p.Availability.Locations
+	if offered == nil || len(w.Locations)+len(w.Regions)+len(w.Countries) == 0 { // not known, or of no interest
+		best = w.matchIn("", location{}, p)
 	}
-	return meets, mayMeet
-}
-
-// criterion is the outcome of one criterion for a candidate.
-type criterion struct {
-	isMet   bool   // true if the watch does not have the criterion, false if the value is not known
-	field   string // path of the plan's field
-	unknown bool   // whether the value of the location is not known
-}
-
-// criteria returns the outcomes of all criteria for a candidate: an array, which takes no memory.
-func (w Watch) criteria(c candidate) [18]criterion {
-	return [18]criterion{
-		{equalsOne(c.ID, w.Plans), "id", false},
-		{equalsOne(c.Family, w.Families), "family", false},
-		{equalsOne(string(c.id), w.Locations), "availability.locations", false},
-		{equalsOne(c.place.Region, w.Regions), "availability.locations", c.id != "" && c.place.Region == ""},
-		{equalsOne(c.place.CountryCode, w.Countries), "availability.locations", c.id != "" && c.place.CountryCode == ""},
-		{w.GPU == nil || (c.GPU != gpu{}) == *w.GPU && (*w.GPU || !c.isUnclear("gpu")), "gpu", false},
-		{w.ECC == nil || c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC, "memory.ecc", false},
-		{containsOne(c.CPU.Model, w.CPUModels), "cpu.model", false},
-		{containsOne(c.GPU.Model, w.GPUModels), "gpu", false},
-		{containsOne(c.Storage, w.Storage), "storage", false},
-		{containsOne(c.Network.Port, w.Ports), "network.port", false},
-		{len(w.ExcludePlans) == 0 || !equalsOne(c.ID, w.ExcludePlans), "id", false},
-		{isAtLeast(c.CPU.Cores, w.MinCores), "cpu.cores", false},
-		{isAtLeast(c.CPU.Threads, w.MinThreads), "cpu.threads", false},
-		{isAtLeast(c.CPU.BaseGHz, w.MinBaseGHz), "cpu.base_ghz", false},
-		{isAtLeast(c.Memory.SizeGB, w.MinMemoryGiB), "memory.size_gb", false}, // the provider's GB are binary
-		{isAtMost(c.Price.Monthly.USD, w.MaxUSDPerMonth), "price.monthly.usd", false},
-		{isAtMost(c.Price.Monthly.EUR, w.MaxEURPerMonth), "price.monthly.eur", false},
+	for _, id := range offered {
+		best = min(best, w.matchIn(id, locations[id], p))
 	}
+	return best
 }
 
-// equalsOne returns whether a text equals one of the values in any case of letters, or there is none.
-func equalsOne(text string, values []string) bool {
-	return len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return strings.EqualFold(text, v) })
+// matchIn is match for a plan in one location, of which empty fields are not known.
+func (w Watch) matchIn(id locationID, place location, p *plan) outcome {
+	if len(w.ExcludePlans) > 0 && oneOf(p.ID, w.ExcludePlans, strings.EqualFold) == isMet {
+		return isUnmet
+	}
+	return max(
+		oneOf(p.ID, w.Plans, strings.EqualFold),
+		oneOf(p.Family, w.Families, strings.EqualFold),
+		oneOf(string(id), w.Locations, strings.EqualFold),
+		oneOf(place.Region, w.Regions, strings.EqualFold),
+		oneOf(place.CountryCode, w.Countries, strings.EqualFold),
+		equals(p.hasGPU, w.GPU),
+		equals(p.Memory.ECC, w.ECC),
+		oneOf(p.CPU.Model, w.CPUModels, containsFold),
+		oneOf(p.GPU.Model, w.GPUModels, containsFold),
+		oneOf(p.Storage, w.Storage, containsFold),
+		oneOf(p.Network.Port, w.Ports, containsFold),
+		isAtLeast(p.CPU.Cores, w.MinCores),
+		isAtLeast(p.CPU.Threads, w.MinThreads),
+		isAtLeast(p.CPU.BaseGHz, w.MinBaseGHz),
+		isAtLeast(p.Memory.SizeGB, w.MinMemoryGiB), // the provider's GB are binary
+		isAtMost(p.Price.Monthly.USD, w.MaxUSDPerMonth),
+		isAtMost(p.Price.Monthly.EUR, w.MaxEURPerMonth),
+	)
 }
 
-// containsOne returns whether a text contains one of the values in any case of letters, or there is
-// none.
-func containsOne(text string, values []string) bool {
-	return len(values) == 0 || slices.ContainsFunc(values, func(v string) bool {
-		return strings.Contains(strings.ToLower(text), strings.ToLower(v))
-	})
+// outcomeOf returns the outcome of a criterion that a watch may not have, for a value that may not be
+// known.
+func outcomeOf(hasCriterion, isKnown, isGood bool) outcome {
+	switch {
+	case !hasCriterion || isKnown && isGood:
+		return isMet
+	case isKnown:
+		return isUnmet
+	}
+	return isUnknown
 }
 
-func isAtLeast[T ~float64](n *T, bound *float64) bool {
-	return bound == nil || n != nil && float64(*n) >= *bound
+// oneOf is met if a text matches one of the values.
+func oneOf(text string, values []string, matches func(text, value string) bool) outcome {
+	isGood := slices.ContainsFunc(values, func(v string) bool { return matches(text, v) })
+	return outcomeOf(len(values) > 0, text != "", isGood)
 }
 
-func isAtMost(n *price, bound *float64) bool {
-	return bound == nil || n != nil && float64(*n) <= *bound
+func containsFold(text, value string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(value))
+}
+
+func equals(value, wanted *bool) outcome {
+	return outcomeOf(wanted != nil, value != nil, wanted != nil && value != nil && *value == *wanted)
+}
+
+func isAtLeast[T ~float64](n *T, bound *float64) outcome {
+	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) >= *bound)
+}
+
+func isAtMost(n *price, bound *float64) outcome {
+	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) <= *bound)
 }

@@ -49,7 +49,7 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	errs []rentalapi.FieldError // fields that were not understood
+	hasGPU *bool // nil if that is not known
 }
 
 type gpu struct{ Model, Memory string }
@@ -118,7 +118,10 @@ func plans() Resource {
 
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 	for _, p := range page.Items {
-		p.errs = page.Errors[p.ID]
+		isUnclear := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "gpu") }
+		if hasGPU := p.GPU != (gpu{}); hasGPU || !slices.ContainsFunc(page.Errors[p.ID], isUnclear) {
+			p.hasGPU = &hasGPU
+		}
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 	}
@@ -147,13 +150,6 @@ func addInStock(b *metric.Builder, d *metric.Definition, plans []*plan, labels .
 }
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
-
-// isUnclear returns whether a field, or a part of it, was not understood.
-func (p *plan) isUnclear(field string) bool {
-	return slices.ContainsFunc(p.errs, func(e rentalapi.FieldError) bool {
-		return strings.HasPrefix(field, e.Field) || strings.HasPrefix(e.Field, field)
-	})
-}
 
 // item returns the compared values of the plan.
 func (p *plan) item() item {

@@ -33,7 +33,6 @@ var watchChanges = &changeKind{
 // is set.
 type Watched struct {
 	Watch
-	Events []Event // events of the last step
 
 	matching []*plan
 	changes  Changes // its items are the plans that match, or may match; restocks are hits
@@ -48,7 +47,7 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // expire.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
-	w.matching, w.Events = nil, nil
+	w.matching = nil
 	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
 		w.changes = w.changes.Forget()
 		return w
@@ -56,8 +55,8 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	w.changes.records = maps.Clone(w.changes.records)
 	var items []item
 	for _, p := range plans.Items {
-		meets, mayMeet := w.matches(p, *locations)
-		if r, known := w.changes.records[itemID{p.ID}]; !mayMeet {
+		outcome := w.match(p, *locations)
+		if r, known := w.changes.records[itemID{p.ID}]; outcome == isUnmet {
 			if known { // if it matches again, that is a hit
 				r.stock = new(bool)
 				w.changes.records[r.id] = r
@@ -66,7 +65,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		}
 		i := p.item()
 		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		if meets {
+		if outcome == isMet {
 			w.matching = append(w.matching, p)
 		} else if p.inStock() {
 			i.stock = nil
@@ -74,9 +73,11 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		items = append(items, i)
 	}
 	w.changes = w.changes.step(watchChanges, items, plans.Count > len(plans.Items), now)
-	w.Events = w.changes.Events
 	return w
 }
+
+// Events returns the events of the last step.
+func (w Watched) Events() []Event { return w.changes.Events }
 
 // MaxMatches bounds the matches of all watches together. Each takes up to three samples.
 const MaxMatches = 20_000

@@ -124,7 +124,7 @@ func (r *Runner) stepWatches() (events []collector.Event) {
 			w, unmatched = before.Step(collector.Known{}, wallClock()), unmatched+1
 		}
 		r.watches[i], matches = w, matches+w.Matches()
-		events = append(events, w.Events...)
+		events = append(events, w.Events()...)
 	}
 	if unmatched > 0 && r.unmatched == 0 {
 		level.Warn(&r.log).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)

@@ -37,6 +37,7 @@ const (
 	restock
 	sellout
 	priceChange
+	stateChange
 	numChanges
 )
 
@@ -50,7 +51,6 @@ type output struct {
 // changeKind describes the changes of one kind of items. Definitions may be nil.
 type changeKind struct {
 	outputs       [numChanges]output
-	stateChanged  string             // message of the event
 	previousPrice *metric.Definition // price of the item before its last change
 
 	// lastOf returns the metric with the time at which any item last changed from one state to
@@ -63,7 +63,7 @@ type changeKind struct {
 	isWatch   bool // whether an item that is added in stock came in stock, and counters start before its stock is known
 }
 
-var componentChanges = &changeKind{stateChanged: "component state changed"}
+var componentChanges = &changeKind{outputs: [numChanges]output{stateChange: {event: "component state changed"}}}
 
 // itemID identifies an item of a response. Texts that are not needed are empty.
 type itemID [3]string
@@ -181,7 +181,7 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 		c.count(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
 	}
 	if r.state != "" && r.state != i.state {
-		c.addEvent(kind.stateChanged, i, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
+		c.count(kind, stateChange, i, &r, now, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
 		c.setLast(kind, &r.state, &i.state, now)
 	}
 	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
@@ -218,15 +218,10 @@ func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
 	c.records[r.id] = r
 }
 
-// count counts a change of an item, and adds its event.
+// count counts a change of an item, and adds its event if there is one.
 func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
 	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
-	c.addEvent(kind.outputs[what].event, i, keys...)
-}
-
-// addEvent adds an event, unless its message is empty.
-func (c *Changes) addEvent(message string, i item, keys ...[2]string) {
-	if message != "" {
+	if message := kind.outputs[what].event; message != "" {
 		c.Events = append(c.Events, Event{message, slices.Concat(i.keys, keys)})
 	}
 }

@@ -77,8 +77,8 @@ var serverChanges = &changeKind{
 		itemAdded:   {event: "server added"},
 		itemRemoved: {event: "server removed"},
 		priceChange: {last: serverLastPriceChange},
+		stateChange: {event: "server status changed"},
 	},
-	stateChanged:  "server status changed",
 	previousPrice: serverPreviousPrice,
 	lastOf: func(before, after *state) *metric.Definition {
 		wasBilled, isBilled := before != nil && Billed(string(*before)), after != nil && Billed(string(*after))

@@ -65,7 +65,7 @@ var (
 )
 
 var topupChanges = &changeKind{
-	stateChanged: "top-up status changed",
+	outputs: [numChanges]output{stateChange: {event: "top-up status changed"}},
 	lastOf: func(before, after *state) *metric.Definition {
 		if before != nil && after != nil && strings.EqualFold(string(*after), "failed") {
 			return topupsLastFailed

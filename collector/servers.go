@@ -118,7 +118,7 @@ func Billed(status string) bool {
 // ServerData holds the servers of an account, for service discovery and funding.
 type ServerData struct {
 	active   []*server
-	partial  error                // says why servers may be missing from active
+	partial  bool                 // whether servers may be missing from active
 	renewals map[time.Time]micros // sum of prices by the day (UTC) on which billed servers renew next, or should have renewed
 }
 
@@ -135,18 +135,14 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 			state: i.Status, price: i.Price.Monthly.USD,
 		})
 	}
-	switch claimed := page.Meta.Active; {
-	case s.partial || byStatus[""] > 0:
-		d.partial = errors.New("a server, or its status, is not known")
-	case claimed != nil && *claimed != count(len(d.active)):
-		d.partial = errors.New("meta.active contradicts the list")
-	}
+	claimed := page.Meta.Active
+	d.partial = s.partial || byStatus[""] > 0 || claimed != nil && *claimed != count(len(d.active))
 	delete(byStatus, "")
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, string(status))
 	}
-	metric.AddOptional(b, serversActive, page.Meta.Active)
-	s.checkMeta("active", page.Meta.Active, len(d.active))
+	metric.AddOptional(b, serversActive, claimed)
+	s.checkMeta("active", claimed, len(d.active))
 	d.addBilling(b, page.Items)
 	s.Data.Servers = d
 }
@@ -202,25 +198,20 @@ var (
 // order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a partial
 // list.
 func ActiveServers(accounts []Known, account string) (all []Server, err error) {
-	found := account == ""
+	if account != "" && !slices.ContainsFunc(accounts, func(k Known) bool { return k.Account == account }) {
+		return nil, ErrUnknownAccount
+	}
 	for _, k := range accounts {
-		if account != "" && account != k.Account {
-			continue
-		}
-		found = true
 		servers := k.Data.Servers
-		if servers == nil || slices.Contains(k.Incomplete, serversName) {
-			servers = &ServerData{partial: errors.New("no complete list")}
-		}
-		if servers.partial != nil {
-			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, servers.partial)
+		switch {
+		case account != "" && account != k.Account:
+			continue
+		case servers == nil || servers.partial || slices.Contains(k.Incomplete, serversName):
+			return nil, fmt.Errorf("%w: account %s", ErrUnknownServers, k.Account)
 		}
 		for _, s := range servers.active {
 			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), s.IPv4.Addr})
 		}
-	}
-	if !found {
-		return nil, ErrUnknownAccount
 	}
 	return all, nil
 }

@@ -177,27 +177,18 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]
 	if err != nil {
 		return nil, connectionError(ctx, err)
 	}
-	return decodedContent(body, resp.Header.Get("Content-Encoding"))
+	return decodedContent(body)
 }
 
-// sunset returns what the headers Deprecation (RFC 9745: seconds after @) and Sunset (RFC 8594) say. It
-// repeats nothing that is no time.
+// sunset returns what the headers Deprecation (RFC 9745) and Sunset (RFC 8594) say. It repeats nothing
+// but a date.
 func sunset(h http.Header) string {
 	var parts []string
-	for _, header := range [][2]string{{"Deprecation", "deprecated"}, {"Sunset", "ends"}} {
-		value, text := strings.TrimSpace(h.Get(header[0])), header[1]
-		at, err := http.ParseTime(value)
-		if seconds, isNumber := strings.CutPrefix(value, "@"); isNumber {
-			var n int64
-			n, err = strconv.ParseInt(seconds, 10, 40)
-			at = time.Unix(n, 0)
-		}
-		switch {
-		case err == nil:
-			parts = append(parts, text+" "+at.UTC().Format(time.DateOnly))
-		case value != "":
-			parts = append(parts, text)
-		}
+	if h.Get("Deprecation") != "" {
+		parts = append(parts, "deprecated")
+	}
+	if at, err := http.ParseTime(h.Get("Sunset")); err == nil {
+		parts = append(parts, "ends "+at.UTC().Format(time.DateOnly))
 	}
 	return strings.Join(parts, ", ")
 }

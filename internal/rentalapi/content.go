@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 )
 
 var (
@@ -25,8 +23,8 @@ func readBounded(r io.Reader) ([]byte, error) {
 
 // decodedContent returns the JSON of a body: without gzip, which is known by its first bytes,
 // whatever the header says, and without a byte order mark. A body that is no object, or is too large,
-// fails with an error that says what it is instead, and repeats nothing of it.
-func decodedContent(body []byte, encoding string) ([]byte, error) {
+// fails with an error that repeats nothing of it.
+func decodedContent(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, gzipMagic) {
 		unpacked, err := gzip.NewReader(bytes.NewReader(body))
 		if err == nil {
@@ -42,28 +40,12 @@ func decodedContent(body []byte, encoding string) ([]byte, error) {
 		return nil, ErrTooLarge
 	case len(text) == 0:
 		return nil, errors.New("response: empty")
+	case text[0] == '<':
+		return nil, errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
 	case text[0] != '{':
-		return nil, errors.New("response: " + describeContent(text[0], encoding))
+		return nil, errors.New("response: not a JSON object")
 	}
 	return text, nil
-}
-
-// describeContent says what a body is that begins with c and is no JSON object.
-func describeContent(c byte, encoding string) string {
-	encoding = strings.ToLower(strings.TrimSpace(encoding))
-	switch {
-	case slices.Contains([]string{"br", "compress", "deflate", "zstd"}, encoding):
-		return fmt.Sprintf("Content-Encoding %s, but gzip was asked for", encoding)
-	case encoding != "" && encoding != "identity" && encoding != "gzip":
-		return "an unknown Content-Encoding, but gzip was asked for"
-	case c == '<':
-		return "a web page: api.base_url probably leads to a site and not to the API"
-	case c == '[', c == '"':
-		return "JSON, but not an object"
-	case c < ' ', c >= 0x7f:
-		return "binary data, not JSON"
-	}
-	return "text, not a JSON object"
 }
 
 // contentError returns an error of reading a response without its content, which might be private.

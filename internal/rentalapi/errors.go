@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -86,8 +85,8 @@ func (e proxyError) Error() string {
 }
 
 // describe returns a cause that an operator can do something about, and else that there was no
-// valid response. It repeats nothing that the other side sent: net/http repeats a response that
-// is no HTTP, and a certificate its names, which might contain the token or other private data.
+// valid response. It repeats nothing that the other side sent but its certificate: net/http repeats a
+// response that is no HTTP, which might contain the token or other private data.
 // Nor does it repeat addresses of this machine and its network, as package net does.
 func describe(err error) string {
 	operation, otherwise, text := "", "no valid HTTP response", ""
@@ -96,19 +95,13 @@ func describe(err error) string {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case *fs.PathError: // certificates and headers are read again for each request
 			return "api.http: cannot read a file: " + describe(e.Err)
-		case proxyError:
+		case proxyError, *tls.CertificateVerificationError: // a certificate is public
 			return text
 		case *net.DNSError:
 			if e.IsNotFound {
 				return "lookup " + e.Name + ": no such host" // the configuration sets the name
 			}
 			return "lookup " + e.Name + ": failed"
-		case x509.HostnameError:
-			return "tls: certificate for other names, not " + e.Host
-		case x509.UnknownAuthorityError:
-			return "tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate"
-		case *tls.CertificateVerificationError:
-			otherwise = "tls: certificate expired, not yet valid, or not for this use"
 		case *net.OpError: // those of a proxy are "proxyconnect" and "socks connect"
 			operation, otherwise = cmp.Or(operation, e.Op+": "), "failed"
 		case syscall.Errno:

@@ -138,8 +138,7 @@ func parseDelay(value string, date time.Time) time.Duration {
 	if at, err := http.ParseTime(value); err == nil {
 		return min(max(at.Sub(date), minBackoff), maxBackoff)
 	}
-	first, _, _ := strings.Cut(value, ",") // two headers of the same name may have been joined
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
+	seconds, err := strconv.ParseFloat(value, 64)
 	switch {
 	case seconds > math.MaxUint32: // also if it is larger than any number
 		return maxBackoff

@@ -109,9 +109,6 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 	if err != nil {
 		return o, fmt.Errorf("data: %w", err)
 	}
-	if _, isObject := value.(map[string]any); !isObject {
-		return o, errors.New("data: not an object")
-	}
 	o = Object[T]{Response: r, Value: new(T)}
 	o.Errors = new(fieldDecoder).decodeFields(value, o.Value)
 	return o, nil

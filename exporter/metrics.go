@@ -11,10 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/version"
 
-	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
@@ -32,7 +30,7 @@ var (
 
 // Definitions lists every metric of the exporter, in the order of the documentation.
 func Definitions() []*metric.Definition {
-	return slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), ownSet)
+	return slices.Concat(runner.Definitions(), ownSet)
 }
 
 // newGroup returns the group of the metrics of the exporter itself.

@@ -160,16 +160,11 @@ func (h *harness) data() map[string]float64 {
 	return h.scrape().Data()
 }
 
-// definitions lists all metrics of a set.
-func definitions() []*metric.Definition {
-	return slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions())
-}
-
 // values returns the values of one metric, whose name is given without namespace, by
 // label values, in the order of the definition and separated by spaces.
 func (h *harness) values(name string) map[string]float64 {
 	h.t.Helper()
-	all := definitions()
+	all := Definitions()
 	d := all[slices.IndexFunc(all, func(d *metric.Definition) bool { return d.Name == metric.Namespace+name })]
 	found := map[string]float64{}
 	for series, v := range h.scrape().WithPrefix(d.Name + "{") {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
@@ -10,17 +11,19 @@ import (
 )
 
 var (
-	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
-	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
-	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector in seconds, including the time it waited for the rate limit.", "collector", "account")
-	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector that is in force: the configured one, or that of a sold-out configuration.", "collector", "account")
-	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so.", "collector", "account")
-	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
+	healthSet metric.Set
+
+	collectorSuccess  = healthSet.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
+	collectorLast     = healthSet.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
+	collectorDuration = healthSet.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector in seconds, including the time it waited for the rate limit.", "collector", "account")
+	collectorInterval = healthSet.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector that is in force: the configured one, or that of a sold-out configuration.", "collector", "account")
+	collectorData     = healthSet.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so.", "collector", "account")
+	collectorInvalid  = healthSet.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
 
-// HealthDefinitions lists the metrics that every collector has.
-func HealthDefinitions() []*metric.Definition {
-	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorData, collectorInvalid}
+// Definitions lists the metrics of a runner, in the order of the documentation.
+func Definitions() []*metric.Definition {
+	return slices.Concat(collector.Definitions(), healthSet, rentalapi.Definitions())
 }
 
 // Health is the state of one collector. Metrics and pages are made from it. Its times but Next
@@ -104,7 +107,7 @@ func (r *Runner) newGroups() {
 		g.Collect = func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(g) }
 		r.resources = append(r.resources, collected{res, g})
 	}
-	r.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
+	r.state = group(slices.Concat(healthSet, rentalapi.Definitions()), r.collectState)
 	r.watching = group(collector.WatchDefinitions(), r.collectWatches)
 	r.derived = group(collector.DerivedDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
 		return collector.DerivedMetrics(r.Accounts(), now)

@@ -383,7 +383,7 @@ func TestLint(t *testing.T) {
 		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)
 		exposed := h.scrape().Families
-		for _, d := range definitions() {
+		for _, d := range Definitions() {
 			if _, found := exposed[d.Name]; !found {
 				t.Errorf("not exposed: %s", d.Name)
 			}

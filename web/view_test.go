@@ -44,7 +44,7 @@ type given struct {
 // view returns the view at sceneTime.
 func (g given) view() *view {
 	b := &metric.Builder{}
-	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions())
+	definitions := runner.Definitions()
 	for _, s := range g.series {
 		i := slices.IndexFunc(definitions, func(d *metric.Definition) bool { return d.Name == metric.Namespace+s.name })
 		labels := make([]string, len(definitions[i].Labels)) // those that are not given are empty

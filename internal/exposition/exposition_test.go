@@ -50,9 +50,11 @@ type testGroup struct {
 
 func newTestGroup(name string) *testGroup {
 	const help = "A help with \"quotes\", a \\ and\na line break."
-	g := &testGroup{}
+	g, set := &testGroup{}, metric.Set{}
+	set.Counter(name+"_bytes_total", help, "id", "text")
+	set.Gauge(name+"_seconds", help, "id", "text")
 	g.Group = &Group{
-		Definitions: []*metric.Definition{metric.Counter(name+"_bytes_total", help, "id", "text"), metric.Gauge(name+"_seconds", help, "id", "text")},
+		Definitions: set,
 		Collect: func(now time.Time) ([]*metric.Sample, time.Time) {
 			g.collected.Add(1)
 			if !g.expires.IsZero() && !now.Before(g.expires) {

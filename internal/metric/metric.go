@@ -23,36 +23,27 @@ type Definition struct {
 	Labels []string // label names in the order in which values are given
 }
 
-// Gauge defines a gauge; name is given without Namespace.
-func Gauge(name, help string, labels ...string) *Definition {
-	return &Definition{Namespace + name, help, "gauge", labels}
-}
-
-// Counter defines a counter; name is given without Namespace and ends in _total.
-func Counter(name, help string, labels ...string) *Definition {
-	return &Definition{Namespace + name, help, "counter", labels}
-}
-
-// Histogram defines a histogram with classic and native buckets.
-func Histogram(name, help string, labels ...string) *Definition {
-	return &Definition{Namespace + name, help, "histogram", labels}
-}
-
-// Set is the definitions of one resource, in the order in which they are made: that of the
-// documentation. A definition that is made by a set cannot be missing from it.
+// Set is the definitions of one package or resource, in the order in which they are made: that of the
+// documentation. A definition is made by a set, so none can be missing from it.
 type Set []*Definition
 
-// Gauge adds a gauge to the set and returns it.
+// Gauge adds a gauge to the set and returns it; name is given without Namespace.
 func (s *Set) Gauge(name, help string, labels ...string) *Definition {
-	return s.add(Gauge(name, help, labels...))
+	return s.add(name, help, "gauge", labels)
 }
 
-// Counter adds a counter to the set and returns it.
+// Counter adds a counter to the set and returns it; name is given without Namespace and ends in _total.
 func (s *Set) Counter(name, help string, labels ...string) *Definition {
-	return s.add(Counter(name, help, labels...))
+	return s.add(name, help, "counter", labels)
 }
 
-func (s *Set) add(d *Definition) *Definition {
+// Histogram adds a histogram with classic and native buckets to the set and returns it.
+func (s *Set) Histogram(name, help string, labels ...string) *Definition {
+	return s.add(name, help, "histogram", labels)
+}
+
+func (s *Set) add(name, help, kind string, labels []string) *Definition {
+	d := &Definition{Namespace + name, help, kind, labels}
 	*s = append(*s, d)
 	return d
 }

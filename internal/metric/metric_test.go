@@ -11,7 +11,8 @@ import (
 )
 
 func TestBuilder(t *testing.T) {
-	plain, one, two := Gauge("plain", "Help."), Gauge("one", "Help.", "a"), Counter("two_total", "Help.", "b", "account")
+	var set Set
+	plain, one, two := set.Gauge("plain", "Help."), set.Gauge("one", "Help.", "a"), set.Counter("two_total", "Help.", "b", "account")
 	type number float64
 	yes, no, five := true, false, number(5)
 	b := &Builder{}
@@ -42,18 +43,19 @@ func TestBuilder(t *testing.T) {
 }
 
 func TestDefinition(t *testing.T) {
+	var set Set
 	for _, c := range []struct {
 		d    *Definition
 		want []string // name, type, base unit
 	}{
-		{Gauge("up", "H."), []string{"server_rental_up", "GAUGE", ""}},
-		{Gauge("plan_price_usd_per_month", "H.", "plan"), []string{"server_rental_plan_price_usd_per_month", "GAUGE", ""}},
-		{Counter("credit_usd_total", "H.", "account", "type"), []string{"server_rental_credit_usd_total", "COUNTER", ""}},
-		{Counter("sent_bytes_total", "H."), []string{"server_rental_sent_bytes_total", "COUNTER", "bytes"}},
-		{Histogram("duration_seconds", "H.", "endpoint"), []string{"server_rental_duration_seconds", "HISTOGRAM", "seconds"}},
-		{Gauge("base_hertz", "H.", "plan"), []string{"server_rental_base_hertz", "GAUGE", "hertz"}},
-		{Gauge("latitude_degrees", "H.", "location"), []string{"server_rental_latitude_degrees", "GAUGE", "degrees"}},
-		{Gauge("bonus_ratio", "H.", "topup"), []string{"server_rental_bonus_ratio", "GAUGE", "ratio"}},
+		{set.Gauge("up", "H."), []string{"server_rental_up", "GAUGE", ""}},
+		{set.Gauge("plan_price_usd_per_month", "H.", "plan"), []string{"server_rental_plan_price_usd_per_month", "GAUGE", ""}},
+		{set.Counter("credit_usd_total", "H.", "account", "type"), []string{"server_rental_credit_usd_total", "COUNTER", ""}},
+		{set.Counter("sent_bytes_total", "H."), []string{"server_rental_sent_bytes_total", "COUNTER", "bytes"}},
+		{set.Histogram("duration_seconds", "H.", "endpoint"), []string{"server_rental_duration_seconds", "HISTOGRAM", "seconds"}},
+		{set.Gauge("base_hertz", "H.", "plan"), []string{"server_rental_base_hertz", "GAUGE", "hertz"}},
+		{set.Gauge("latitude_degrees", "H.", "location"), []string{"server_rental_latitude_degrees", "GAUGE", "degrees"}},
+		{set.Gauge("bonus_ratio", "H.", "topup"), []string{"server_rental_bonus_ratio", "GAUGE", "ratio"}},
 	} {
 		f := c.d.Family(nil)
 		simtest.AssertEqual(t, c.d.Name, []string{f.GetName(), f.GetType().String(), f.GetUnit()}, c.want)
@@ -62,7 +64,8 @@ func TestDefinition(t *testing.T) {
 
 // TestFamily has samples as protobuf: labels in order of their names, and created timestamps.
 func TestFamily(t *testing.T) {
-	gauge, counter := Gauge("up", "H.", "b", "a"), Counter("credit_usd_total", "H.")
+	var set Set
+	gauge, counter := set.Gauge("up", "H.", "b", "a"), set.Counter("credit_usd_total", "H.")
 	b := &Builder{}
 	b.AddCreated(gauge, 1, time.Unix(1, 0), "x", "y")
 	b.AddCreated(counter, 2, time.UnixMilli(1_700_000_000_500))
@@ -83,7 +86,7 @@ func TestFamily(t *testing.T) {
 
 // TestSample reads and compares samples of one family.
 func TestSample(t *testing.T) {
-	d := Gauge("up", "H.", "b", "a")
+	d := new(Set).Gauge("up", "H.", "b", "a")
 	x, y := &Sample{Definition: d, Labels: []string{"x", "1"}}, &Sample{Definition: d, Labels: []string{"x", "2"}}
 	simtest.AssertEqual(t, "labels", []string{x.Label("a"), x.Label("c")}, []string{"1", ""})
 	simtest.AssertEqual(t, "order", []int{x.CompareFirst(y.Labels), y.CompareFirst(x.Labels), x.CompareFirst(y.Labels[:1])}, []int{-1, 1, 0})

@@ -14,26 +14,26 @@ import (
 )
 
 var (
-	requestsTotal = metric.Counter("exporter_api_requests_total",
+	apiSet metric.Set
+
+	requestsTotal = apiSet.Counter("exporter_api_requests_total",
 		"Requests made to the rental API, by path and status code; code is error if no response came.", "path", "code")
-	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
+	requestDuration = apiSet.Histogram("exporter_api_request_duration_seconds",
 		"Time in seconds from sending a request until its response was read.", "path")
-	errorsTotal = metric.Counter("exporter_api_errors_total",
+	errorsTotal = apiSet.Counter("exporter_api_errors_total",
 		"Fetches without usable data, by reason.", "path", "reason")
-	rateLimit = metric.Gauge("exporter_api_rate_limit",
+	rateLimit = apiSet.Gauge("exporter_api_rate_limit",
 		"Requests per minute that the API allows with this token, as last seen.", "account")
-	rateLimitRemaining = metric.Gauge("exporter_api_rate_limit_remaining",
+	rateLimitRemaining = apiSet.Gauge("exporter_api_rate_limit_remaining",
 		"Requests that the API still allows with this token before the limit is reset, as last seen.", "account")
-	tokenRejected = metric.Gauge("exporter_api_token_rejected",
+	tokenRejected = apiSet.Gauge("exporter_api_token_rejected",
 		"Whether this account's token was refused when the API last judged it, or could not be read: 1 or 0.", "account")
-	backoffUntil = metric.Gauge("exporter_api_backoff_until_timestamp_seconds",
+	backoffUntil = apiSet.Gauge("exporter_api_backoff_until_timestamp_seconds",
 		"End of the backoff that the API asked for. Account is empty for the public endpoints.", "account")
 )
 
 // Definitions lists the metrics of the client itself.
-func Definitions() []*metric.Definition {
-	return []*metric.Definition{requestsTotal, requestDuration, errorsTotal, rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
-}
+func Definitions() []*metric.Definition { return apiSet }
 
 func (a *API) registerMetrics(r prometheus.Registerer) {
 	metrics := promauto.With(r)

@@ -86,7 +86,7 @@ func dueUntil(due map[time.Time]micros, until time.Time) (sum micros) {
 func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time.Time {
 	horizon := today.AddDate(HorizonYears, 0, 0)
 	for _, day := range slices.SortedFunc(maps.Keys(due), time.Time.Compare) {
-		if day.Before(horizon) && due[day] > max(balance, 0) {
+		if due[day] > max(balance, 0) {
 			return day
 		}
 		balance -= due[day]

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -154,14 +153,6 @@ func TestIDsWithSpaces(t *testing.T) {
 	f.mustFetch()
 	simtest.AssertEqual(t, "events", eventTexts(f.changes.Events), []string{"configuration in stock: configuration=a b plan=c location=fra"})
 	simtest.AssertEqual(t, "series", len(f.changes.Metrics), 5)
-
-	f = newBodyTest(t, sshKeys(), nil)
-	for _, key := range [][2]string{{"a b", "c"}, {"a", "b c"}} {
-		body := simtest.Encode(t, simulator.Object{"data": []any{simulator.Object{"id": "k", "type": key[0], "fingerprint": key[1]}}})
-		f.body = func(url.Values) []byte { return body }
-		f.mustFetch()
-	}
-	simtest.AssertEqual(t, "events", len(f.changes.Events), 2)
 }
 
 // TestChangesForgets has a catalog with other plans in each response, as an auction has.
@@ -339,6 +330,7 @@ func eventTexts(events []Event) []string {
 }
 
 // TestEvents changes the simulated provider between two responses: only the second one has events.
+// TestAccountChanges has those of servers, keys and top-ups.
 func TestEvents(t *testing.T) {
 	const plan = "plan=xeon-e-2236 name=Xeon E-2236"
 	for _, c := range []struct {
@@ -353,20 +345,9 @@ func TestEvents(t *testing.T) {
 		{"status", "/component?location=fra&component=network&state=degraded", []string{"component state changed: location=fra component=network before=operational after=degraded"}},
 		{"configurations", "/stock?plan=xeon-e-2236&location=fra&in_stock=false", []string{"configuration sold out: configuration=cfg_1 plan=xeon-e-2236 location=fra"}},
 		{"configurations", "/stock?plan=epyc-9654&location=nyc&in_stock=true", []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
-		{"servers", "/server?server=srv_3&account=main", []string{"server added: server=srv_3 hostname=node-1.srv_3.example"}},
-		{"servers", "/server?server=srv_1&status=suspended", []string{"server status changed: server=srv_1 hostname=one before=active after=suspended"}},
-		{"ssh_keys", "/ssh-key?account=main&ssh_key=new", []string{"ssh key added: ssh_key=new name=laptop"}},
-		{"ssh_keys", "/ssh-key?account=main&ssh_key=key_1&listed=false", []string{"ssh key removed: ssh_key=key_1 name=laptop"}},
-		{"topups", "/topup?account=main&status=paid", []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=paid"}},
-		{"topups", "/topup?account=main&status=failed", []string{"top-up status changed: topup=tu_1 usd=10 before=pending after=failed"}},
-		{"topups", "/topup?account=main&status=pending", []string{}},
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			f := newFetchTest(t, Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Name == c.resource })])
-			f.account.Account = simulator.Object{"name": "main", "balance": simulator.Object{"usd": 0.0}}
-			f.account.Servers = []simulator.Object{{"id": "srv_1", "hostname": "one", "status": "active"}, {"id": "srv_2", "hostname": "two", "status": "active"}}
-			f.account.Topups = append([]simulator.Object{oneTopup("tu_1", "pending")}, simulator.Topups(200, today)...)
-			f.account.SSHKeys = []simulator.Object{{"id": "key_1", "name": "laptop", "type": "ssh-ed25519", "fingerprint": "a"}}
 			f.account.Configurations = []simulator.Object{
 				{"id": "cfg_1", "plan": "xeon-e-2236", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
 			}

@@ -24,30 +24,27 @@ import (
 // rentalapi.Getter, whose responses come at once.
 type fetchTest struct {
 	*simulator.Simulator
-	t            testing.TB
-	account, lab *simulator.Account // accounts of the tokens MainToken and LabToken; tests may change them between two requests
-	token        string
-	response     rentalapi.Response
-	body         func(query url.Values) []byte // replaces the provider's body if it is not nil
-	before       func(query url.Values) error  // called before each request, which fails with its error; may be nil
-	requests     []string                      // status and page of each in the last fetch
-	resource     Resource
-	changes      Changes // up to the last fetch
+	t        testing.TB
+	account  *simulator.Account // tests may change it between two requests
+	response rentalapi.Response
+	body     func(query url.Values) []byte // replaces the provider's body if it is not nil
+	before   func(query url.Values)        // called before each request; may be nil
+	requests []string                      // status and page of each in the last fetch
+	resource Resource
+	changes  Changes // up to the last fetch
 }
 
 // newFetchTest returns a test whose responses come from a simulated provider.
 func newFetchTest(t testing.TB, r Resource) *fetchTest {
 	f := newBodyTest(t, r, nil)
 	f.Simulator, f.body = simulator.New(simulator.Options{}), nil
-	f.Change(func(w *simulator.World) {
-		w.Accounts = map[string]*simulator.Account{simtest.MainToken: f.account, simtest.LabToken: f.lab}
-	})
+	f.Change(func(w *simulator.World) { w.Accounts = map[string]*simulator.Account{simtest.MainToken: f.account} })
 	return f
 }
 
 // newBodyTest returns a test whose responses all have the same body.
 func newBodyTest(t testing.TB, r Resource, body []byte) *fetchTest {
-	f := &fetchTest{t: t, account: &simulator.Account{}, lab: &simulator.Account{}, token: simtest.MainToken, resource: r}
+	f := &fetchTest{t: t, account: &simulator.Account{}, resource: r}
 	f.body, f.response.Received = func(url.Values) []byte { return body }, today
 	return f
 }
@@ -64,15 +61,12 @@ func accountOf(r Resource) string {
 func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
 	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
 	if f.before != nil {
-		if err := f.before(query); err != nil {
-			return rentalapi.Response{}, nil, err
-		}
+		f.before(query)
 	}
-	copy(f.response.Token[:], f.token)
 	if f.body != nil {
 		return f.response, f.body(query), nil
 	}
-	return f.response, []byte(f.Body(path+"?"+query.Encode(), f.token)), nil
+	return f.response, []byte(f.Body(path+"?"+query.Encode(), simtest.MainToken)), nil
 }
 
 // fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such

@@ -86,18 +86,16 @@ func TestTopups(t *testing.T) {
 		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, requests: "1"},
 		{name: "not documented, a full page", list: refunded(99, 0), requests: "1", uncounted: "refunded", invalid: 1},
 		{name: "not documented, a page and one", list: refunded(100, 0), requests: byState(), uncounted: "refunded", invalid: 1},
-		{name: "not documented, newest page", list: refunded(200, 5), requests: byState(), uncounted: "refunded", invalid: 1},
 		{name: "not documented, old page", list: refunded(200, 150), requests: byState(), uncounted: "refunded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newTopupTest(t, c.list)
-			f.before = func(query url.Values) error {
+			f.before = func(query url.Values) {
 				want := "100"
 				if query.Get("status") != "" { // only the number of these is exported
 					want = "1"
 				}
 				simtest.AssertEqual(t, "limit", query.Get("limit"), want)
-				return nil
 			}
 			f.assertFetch("fetch", c.requests, topupSeries(c.list, c.uncounted), c.invalid)
 		})
@@ -109,7 +107,7 @@ func TestTopupsWithoutLimit(t *testing.T) {
 	list := manyTopups(2, 99)
 	f := newTopupTest(t, list)
 	f.body = func(query url.Values) []byte {
-		return regexp.MustCompile(`"(limit|pages)":\d+,?`).ReplaceAll([]byte(f.Body("/topups?"+query.Encode(), f.token)), nil)
+		return regexp.MustCompile(`"(limit|pages)":\d+,?`).ReplaceAll([]byte(f.Body("/topups?"+query.Encode(), simtest.MainToken)), nil)
 	}
 	f.assertFetch("fetch", byState(), topupSeries(list, ""), 0)
 }

@@ -128,11 +128,10 @@ func TestTransactionsRefused(t *testing.T) {
 		},
 	} {
 		f := newTransactionTest(t, manyEntries(250))
-		f.before = func(query url.Values) error {
+		f.before = func(query url.Values) {
 			if query.Get("page") == "2" {
 				atSecondPage(f)
 			}
-			return nil
 		}
 		_, err := f.fetch()
 		simtest.AssertEqual(t, "error", fmt.Sprint(err), want)

@@ -253,14 +253,6 @@ func TestLogBlocks(t *testing.T) {
 	})
 }
 
-// TestWallClock asserts that ages are by the wall clock: the monotonic one stands still while a
-// machine is suspended. The simulated time of other tests has no monotonic reading.
-func TestWallClock(t *testing.T) {
-	if got := wallClock().String(); strings.Contains(got, " m=") {
-		t.Errorf("got %s, want no monotonic reading", got)
-	}
-}
-
 // TestClockSteps moves the time at which data was fetched, which is as if the wall clock had been set.
 // Data of the future has expired, and what has expired is fetched at once, if fetches succeed.
 func TestClockSteps(t *testing.T) {

@@ -141,22 +141,8 @@ func TestRequestsAtIntervals(t *testing.T) {
 	}
 }
 
-// TestSlowFetches has fetches that would take longer than their interval: they fail at its end.
-func TestSlowFetches(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(9*rentalapi.MaxPageItems, time.Now())
-		})
-		h.OnRequest(func(string, url.Values) { time.Sleep(8 * time.Second) })
-		h.run(configure(time.Minute, 10*time.Minute, "transactions"))
-		time.Sleep(70 * time.Second)
-		health := h.set.Health()[0]
-		h.assertEqual("reason and duration", []any{rentalapi.ReasonOf(health.Err), health.Duration}, []any{rentalapi.Timeout, time.Minute})
-		h.assertEqual("requests", len(h.Requests()), 9)
-	})
-}
-
-// TestSlowRateLimit has a rate limit that more accounts with one token use than it is for.
+// TestSlowRateLimit has a rate limit that more accounts with one token use than it is for: a fetch that
+// would take longer than its interval fails at its end.
 func TestSlowRateLimit(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.limits = rentalapi.Limits{Public: 30, Account: 5}

@@ -22,8 +22,9 @@ type Changes struct {
 	last    map[*metric.Definition]timestamp // time of the last change of any item
 }
 
-// Event is a change from one response to the next.
+// Event is a change from one response to the next, at the time at which the later one was shown.
 type Event struct {
+	Time    time.Time
 	Message string      // constant text
 	Keys    [][2]string // names with values, without the account; no value is secret
 }
@@ -222,7 +223,7 @@ func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
 func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
 	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
 	if message := kind.outputs[what].event; message != "" {
-		c.Events = append(c.Events, Event{message, slices.Concat(i.keys, keys)})
+		c.Events = append(c.Events, Event{now, message, slices.Concat(i.keys, keys)})
 	}
 }
 

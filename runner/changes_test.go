@@ -111,14 +111,14 @@ func TestEventsReported(t *testing.T) {
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.log.Assert(t)
-		h.assertEqual("events", h.set.Events(), []Event(nil))
+		h.assertEqual("events", h.set.Events(), []collector.Event(nil))
 
 		h.setStock("gpu-l40s", true)
 		changed := h.lastAsked("/plans")
 		h.log.Assert(t, `level=info msg="plan in stock" plan=gpu-l40s name="GPU L40S" usd_per_month=1190`, `level=info msg="watch hit" watch=gpu plan=gpu-l40s name="GPU L40S" usd_per_month=1190`)
-		h.assertEqual("events, newest first", h.set.Events(), []Event{
-			{collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
-			{collector.Event{Message: "watch hit", Keys: [][2]string{{"watch", "gpu"}, {"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
+		h.assertEqual("events, newest first", h.set.Events(), []collector.Event{
+			{Time: changed, Message: "plan in stock", Keys: [][2]string{{"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}},
+			{Time: changed, Message: "watch hit", Keys: [][2]string{{"watch", "gpu"}, {"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}},
 		})
 
 		h.Change(func(w *simulator.World) {

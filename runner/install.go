@@ -40,7 +40,7 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	case snap.Data != (collector.Data{}):
 		r.derived.Changed()
 	}
-	r.report(append(events, j.changes.Events...), j.account.name, now)
+	r.report(append(events, j.changes.Events...), j.account.name)
 	j.changes.Events = nil
 }
 
@@ -78,20 +78,14 @@ func (r *Runner) warnOfSunset(text string) {
 	}
 }
 
-// Event is a change that the exporter saw.
-type Event struct {
-	collector.Event
-	Time time.Time
-}
-
 // The maximum number of events of one response, and of those that are kept.
 const maxReported, maxKept = 20, 100
 
 // report logs the events of one response, and keeps them for the page.
-func (r *Runner) report(events []collector.Event, account string, now time.Time) {
+func (r *Runner) report(events []collector.Event, account string) {
 	if more := len(events) - maxReported; more > 0 {
-		rest := collector.Event{Message: "more changes", Keys: [][2]string{{"changes", strconv.Itoa(more)}}}
-		events = append(slices.Clone(events[:maxReported]), rest)
+		events = events[:maxReported+1]
+		events[maxReported].Message, events[maxReported].Keys = "more changes", [][2]string{{"changes", strconv.Itoa(more)}}
 	}
 	for _, e := range events {
 		if account != "" {
@@ -102,13 +96,13 @@ func (r *Runner) report(events []collector.Event, account string, now time.Time)
 			line = append(line, key[0], key[1])
 		}
 		level.Info(&r.log).Log(line...)
-		r.events = slices.Concat([]Event{{e, now}}, r.events)
+		r.events = slices.Concat([]collector.Event{e}, r.events)
 	}
 	r.events = r.events[:min(len(r.events), maxKept)]
 }
 
 // Events returns the last events, the newest first.
-func (r *Runner) Events() []Event {
+func (r *Runner) Events() []collector.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.events

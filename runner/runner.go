@@ -71,7 +71,7 @@ type Runner struct {
 	watches   []collector.Watched // sorted as in the configuration
 	unmatched int                 // number of watches beyond collector.MaxMatches
 	sunsets   []string            // what was logged of the end of the API
-	events    []Event             // the last ones, newest first; immutable
+	events    []collector.Event   // the last ones, newest first; immutable
 	log       pendingLog          // its lines are written when mu is unlocked
 }
 

@@ -36,7 +36,7 @@ type given struct {
 	enabled  []string // collectors; all if it is nil
 	reload   error    // why it was refused
 	watches  []collector.Watched
-	events   []runner.Event
+	events   []collector.Event
 	starting bool // not ready yet
 	hidden   bool // --no-web.overview
 }
@@ -240,9 +240,9 @@ func TestSections(t *testing.T) {
 		{"no watches", "watches", given{}, []string{
 			"Data: 1m old.", "This exporter has no watches. They name the plans to wait for: see watches in the configuration file.",
 		}},
-		{"events", "events", given{events: []runner.Event{
-			{Event: collector.Event{Message: "server added", Keys: [][2]string{{"account", "main"}, {"server", "srv_1"}, {"hostname", "a\nb"}}}, Time: sceneTime},
-			{Event: collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "epyc"}, {"name", ""}, {"usd_per_month", "90"}}}, Time: sceneTime.Add(-time.Minute)},
+		{"events", "events", given{events: []collector.Event{
+			{Time: sceneTime, Message: "server added", Keys: [][2]string{{"account", "main"}, {"server", "srv_1"}, {"hostname", "a\nb"}}},
+			{Time: sceneTime.Add(-time.Minute), Message: "plan in stock", Keys: [][2]string{{"plan", "epyc"}, {"name", ""}, {"usd_per_month", "90"}}},
 		}}, []string{
 			"2026-03-30 09:00:00 | server added | account: main, server: srv_1, hostname: a\uFFFDb", "2026-03-30 08:59:00 | plan in stock | plan: epyc, name: –, usd_per_month: 90",
 		}},

@@ -21,7 +21,7 @@ type Source interface {
 	Health() []health
 	Ready() bool
 	Watches() []collector.Watched
-	Events() []runner.Event // newest first
+	Events() []collector.Event // newest first
 }
 
 // Options say what is served.

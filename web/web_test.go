@@ -11,7 +11,6 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
-	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // fakeSource is the data that the pages show.
@@ -19,7 +18,7 @@ type fakeSource struct {
 	health  []health
 	ready   bool
 	watches []collector.Watched
-	events  []runner.Event
+	events  []collector.Event
 }
 
 func (f *fakeSource) Health() []health { return f.health }
@@ -28,7 +27,7 @@ func (f *fakeSource) Ready() bool { return f.ready }
 
 func (f *fakeSource) Watches() []collector.Watched { return f.watches }
 
-func (f *fakeSource) Events() []runner.Event { return f.events }
+func (f *fakeSource) Events() []collector.Event { return f.events }
 
 // allEnabled returns options with everything enabled.
 func allEnabled() Options {

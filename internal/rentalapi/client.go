@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 )
 
 // Settings say where the API is and how requests are made.
@@ -37,7 +38,7 @@ type API struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
 
-	slots chan struct{} // one element for each request under way
+	slots *semaphore.Weighted // one for each request under way
 
 	mu       sync.Mutex // guards the limiters, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
@@ -47,7 +48,7 @@ type API struct {
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: make(chan struct{}, maxRequests)}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: semaphore.NewWeighted(maxRequests)}
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -122,7 +123,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (r Resp
 	if err := c.wait(ctx, r.Token); err != nil {
 		return r, nil, err
 	}
-	defer func() { <-c.api.slots }()
+	defer c.api.slots.Release(1)
 	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()

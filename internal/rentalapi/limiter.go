@@ -70,16 +70,14 @@ func (c *Client) wait(ctx context.Context, token Fingerprint) error {
 	c.sent = token // once: a request that waits longer is not a newer one
 	c.api.mu.Unlock()
 	for {
-		select {
-		case <-ctx.Done():
+		if c.api.slots.Acquire(ctx, 1) != nil {
 			return context.Cause(ctx)
-		case c.api.slots <- struct{}{}:
 		}
 		delay, err := c.take(token)
 		if err == nil && delay == 0 {
 			return nil
 		}
-		<-c.api.slots
+		c.api.slots.Release(1)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func TestLimiterRate(t *testing.T) {
 				if err := client.wait(t.Context(), fingerprint("secret")); err != nil {
 					t.Fatal(err)
 				}
-				<-client.api.slots
+				client.api.slots.Release(1)
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {
 					if time.Since(start) <= within {
 						got[i]++
@@ -49,7 +49,7 @@ func TestLimiters(t *testing.T) {
 		wait := func(token string) time.Duration {
 			start := time.Now()
 			simtest.AssertEqual(t, "error", client.wait(t.Context(), fingerprint(token)), error(nil))
-			<-api.slots
+			api.slots.Release(1)
 			return time.Since(start)
 		}
 		for range Burst {
@@ -128,7 +128,7 @@ func TestLastToken(t *testing.T) {
 		c := New("test/1", Settings{Limits: Limits{Account: 60}}, nil).Client("main", nil)
 		wait := func(token string) {
 			simtest.AssertEqual(t, token, c.wait(t.Context(), fingerprint(token)), nil)
-			<-c.api.slots
+			c.api.slots.Release(1)
 		}
 		for range Burst {
 			wait("former")

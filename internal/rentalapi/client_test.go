@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,12 +26,16 @@ type harness struct {
 	client   *API
 	requests *prometheus.Registry // metrics of requests
 	clients  map[string]*Client   // the newest of each account
+	dialing  func()               // called before each connection
 }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}}
-	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
+	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}, dialing: func() {}}
+	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
+		h.dialing()
+		return h.Dial(ctx, network, address)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -23,32 +21,12 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// bubble returns a client of a server in memory. A dial calls dialing.
-func bubble(t *testing.T, limits Limits, serve func(net.Conn), dialing ...func()) *Client {
-	t.Helper()
-	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, func(context.Context, string, string) (net.Conn, error) {
-		for _, f := range dialing {
-			f()
-		}
-		client, server := net.Pipe()
-		go func() {
-			defer server.Close()
-			serve(server)
-		}()
-		return client, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := &url.URL{Scheme: "http", Host: "rental.example", Path: "/api/v1"}
-	return New("test/1", Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}, nil).Client("", nil)
-}
-
 const emptyList = `{"data":[]}`
 
-// fetchFor fetches again and again, four at a time.
-func fetchFor(t *testing.T, c *Client, duration time.Duration) {
+// fetchFor fetches public data again and again, four at a time.
+func (h *harness) fetchFor(t *testing.T, duration time.Duration) {
 	t.Helper()
+	c := h.public()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
 	var all sync.WaitGroup
@@ -62,43 +40,18 @@ func fetchFor(t *testing.T, c *Client, duration time.Duration) {
 	all.Wait()
 }
 
-// closed is the response of a server that closes a connection instead.
-const closed = "HTTP"
-
-// respondTo serves HTTP/1.1, whose responses are those of respond.
-func respondTo(conn net.Conn, respond func() string) {
-	r := bufio.NewReader(conn)
-	for {
-		if _, err := http.ReadRequest(r); err != nil {
-			return
-		}
-		text := respond()
-		if _, err := io.WriteString(conn, text); err != nil || text == closed {
-			return
-		}
-	}
-}
-
-// success is a response with an empty list.
-const success = "HTTP/1.1 200 x\r\nContent-Length: 11\r\n\r\n" + emptyList
-
 // TestConnections has servers that would keep a connection, or close one that net/http would use
 // again: each request is made once, on a connection of its own.
 func TestConnections(t *testing.T) {
-	for name, answer := range map[string]string{"kept": success, "closed": closed} {
+	for name, fault := range map[string]simtest.Fault{"kept": {}, "closed": {Kind: simtest.Drop}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var conns, requests atomic.Int64
-				client := bubble(t, Limits{Public: 30}, func(conn net.Conn) {
-					conns.Add(1)
-					respondTo(conn, func() string {
-						requests.Add(1)
-						return answer
-					})
-				})
-				fetchFor(t, client, time.Minute-time.Millisecond)
-				if n := requests.Load(); n < 20 || n > 30 || conns.Load() != n {
-					t.Errorf("got %d requests in a minute on %d connections, want 20 to 30, each on its own", n, conns.Load())
+			withHarness(t, func(t *testing.T, h *harness) {
+				var conns atomic.Int64
+				h.dialing = func() { conns.Add(1) }
+				h.Inject(fault)
+				h.fetchFor(t, time.Minute-time.Millisecond)
+				if n := len(h.Requests()); n < 50 || n > 59 || int(conns.Load()) != n {
+					t.Errorf("got %d requests in a minute on %d connections, want 50 to 59, each on its own", n, conns.Load())
 				}
 			})
 		})
@@ -150,21 +103,14 @@ func TestAddresses(t *testing.T) {
 // TestSlowConnections has connections that take nine seconds at first: requests count when they are
 // sent.
 func TestSlowConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, mu := time.Now(), sync.Mutex{}
-		var sent []time.Time
-		client := bubble(t, Limits{Public: 60}, func(conn net.Conn) {
-			respondTo(conn, func() string {
-				mu.Lock()
-				defer mu.Unlock()
-				sent = append(sent, time.Now())
-				return success
-			})
-		}, func() { time.Sleep(9*time.Second - time.Since(began)) })
-		fetchFor(t, client, 2*time.Minute)
-		for i, at := range sent {
-			if i >= 60 && at.Sub(sent[i-60]) < time.Minute {
-				t.Fatalf("got 61 requests in %v", at.Sub(sent[i-60]))
+	withHarness(t, func(t *testing.T, h *harness) {
+		began := time.Now()
+		h.dialing = func() { time.Sleep(9*time.Second - time.Since(began)) }
+		h.fetchFor(t, 2*time.Minute)
+		sent := h.Requests()
+		for i := 59; i < len(sent); i++ {
+			if took := sent[i].Time.Sub(sent[i-59].Time); took < time.Minute {
+				t.Fatalf("got 60 requests in %v", took)
 			}
 		}
 	})
@@ -172,22 +118,17 @@ func TestSlowConnections(t *testing.T) {
 
 // TestConnectionBound has more requests at a time than connections are allowed.
 func TestConnectionBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var open atomic.Int64
-		client := bubble(t, Limits{Public: 10_000}, func(conn net.Conn) {
-			open.Add(1)
-			defer open.Add(-1)
-			respondTo(conn, func() string { return "" })
-		})
-		done := make(chan error)
-		for range 40 {
-			go func() { done <- fetchList(t.Context(), client, "/plans") }()
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Inject(simtest.Fault{Kind: simtest.Hang})
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.client.Client("", func() (string, error) { return fmt.Sprint("secret-", i), nil }), "/servers")), "timed out before the response was complete")
+			})
 		}
 		time.Sleep(5 * time.Second)
-		simtest.AssertEqual(t, "connections at a time", open.Load(), int64(maxRequests))
-		for range 40 {
-			simtest.AssertEqual(t, "error", errorText(<-done), "timed out before the response was complete")
-		}
+		simtest.AssertEqual(t, "requests at a time", len(h.Requests()), maxRequests)
+		all.Wait()
 	})
 }
 

@@ -181,28 +181,22 @@ func (h *harness) assertSame(t *testing.T, target, accept, encoding string) {
 	simtest.AssertEqual(t, "errors", h.errors, []string(nil))
 }
 
+// TestSameAsPromhttp compares whole and selected responses of large families.
 func TestSameAsPromhttp(t *testing.T) {
-	h := newHarness(60)
+	h := newHarness(6_000)
+	h.scrape("gzip") // nothing is published yet; this variant is encoded in advance from now on
 	h.Publisher.Publish()
 	for accept := range acceptHeaders() {
 		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "br", "identity;q=0.1, gzip;q=0"} {
 			h.assertSame(t, "/metrics", accept, encoding)
 		}
 	}
-}
-
-// TestSelections compares whole and selected responses of large families.
-func TestSelections(t *testing.T) {
-	h := newHarness(9_000)
-	h.scrape("gzip") // nothing is published yet; this variant is encoded in advance from now on
-	h.Publisher.Publish()
 	for _, accept := range []string{"none", "Prometheus 2.42", "2.42 with natives"} {
 		for _, query := range []string{
-			"", "?name[]=server_rental_test_group_1_seconds&name[]=server_rental_test_seconds", "?name[]=server_rental_test_group_2_bytes_total",
-			"?name[]=unknown", "?name=server_rental_test_seconds", "?name[]",
+			"name[]=server_rental_test_group_1_seconds&name[]=server_rental_test_seconds", "name[]=server_rental_test_group_2_bytes_total",
+			"name[]=unknown", "name=server_rental_test_seconds", "name[]",
 		} {
-			h.assertSame(t, "/metrics"+query, accept, "identity")
-			h.assertSame(t, "/metrics"+query, accept, "gzip")
+			h.assertSame(t, "/metrics?"+query, accept, "gzip")
 		}
 	}
 }

@@ -10,13 +10,10 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
-// install does everything that follows from a response, in this order. The caller holds mu, so
-// that each step sees what all earlier responses led to; likewise below.
+// install does everything that follows from a response that is no older copy, in this order. The caller
+// holds mu, so that each step sees what all earlier responses led to; likewise below.
 func (j *job) install(snap collector.Snapshot, now time.Time) {
 	r, h, wasShown := j.runner, &j.health, j.shown()
-	if wasShown && snap.IsOlder(j.snapshot) { // the fetch succeeded, and nothing changes
-		return
-	}
 	if snap.Data.Account != nil {
 		r.checkIdentity(j, snap)
 	}

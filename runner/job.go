@@ -86,10 +86,11 @@ func (j *job) attempt(ctx context.Context) {
 	h, ended := &j.health, time.Now()
 	h.Err, h.Duration = err, ended.Sub(began)
 	if err == nil {
-		if j.shown() && snap.IsOlder(j.snapshot) {
+		if j.shown() && snap.IsOlder(j.snapshot) { // nothing changes
 			snap.MadeAtLatest = time.Time{} // the interval decides, not when another cache expires
+		} else {
+			j.install(snap, wallClock())
 		}
-		j.install(snap, wallClock())
 		r.warnOfSunset(snap.Sunset)
 		h.Sunset = snap.Sunset
 		h.LastSuccess, h.Incomplete = wallClock(), false

@@ -7,52 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestUnusableResponses has a fault everywhere, and one at one endpoint, from the start until it is
-// repaired: success, counted errors, the log, and that all else is unaffected. Package rentalapi
-// tests every other fault.
-func TestUnusableResponses(t *testing.T) {
-	for _, c := range []struct {
-		fault   simtest.Fault
-		victims []collector.Resource
-		reason  rentalapi.Reason
-		logged  string
-	}{
-		{simtest.Fault{Kind: simtest.Hang}, collector.Resources(), rentalapi.Timeout, "timed out before the response was complete"},
-		{
-			simtest.Fault{Path: "/status", Handler: simtest.Reply(http.StatusOK, nil, `{"data":{}}`)},
-			[]collector.Resource{resource("status")},
-			rentalapi.Incomplete, "data.locations: missing or empty",
-		},
-	} {
-		subtest(t, string(c.reason), func(t *testing.T, h *harness) {
-			h.Inject(c.fault)
-			h.run(configure(time.Minute, 10*time.Minute))
-			h.runFor(time.Minute)
-			var absent, failures, recoveries []string
-			errors := map[string]float64{}
-			for _, r := range c.victims { // each request counts as one error
-				absent = append(absent, families(r)...)
-				errors[r.Path+" "+string(c.reason)] = float64(h.CountByPath(0)[r.Path])
-				failures = append(failures, "level=error collector="+r.Name+` *msg="collector failed" err="`+c.logged)
-				recoveries = append(recoveries, "level=info collector="+r.Name+` *msg="collector recovered"`)
-			}
-			during, counted := h.data(), h.values("exporter_api_errors_total")
-			maps.DeleteFunc(counted, func(_ string, n float64) bool { return n == 0 })
-			h.assertEqual("errors", counted, errors)
-			h.assertSuccess(c.victims...)
-			h.log.Assert(t, failures...)
-			h.RemoveAll()
-			h.runFor(2 * time.Minute)
-			h.assertEqual("data during the fault", during, without(h.data(), absent...))
-			h.assertSuccess()
-			h.log.Assert(t, recoveries...)
-		})
-	}
+// TestUnusableResponse has a fault at one endpoint from the start until it is repaired: success, counted
+// errors, the log, and that all else is unaffected. Package rentalapi tests every other fault.
+func TestUnusableResponse(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		victim := resource("status")
+		h.Inject(simtest.Fault{Path: "/status", Handler: simtest.Reply(http.StatusOK, nil, `{"data":{}}`)})
+		h.run(configure(time.Minute, 10*time.Minute))
+		h.runFor(time.Minute)
+		during, counted := h.data(), h.values("exporter_api_errors_total")
+		maps.DeleteFunc(counted, func(_ string, n float64) bool { return n == 0 })
+		h.assertEqual("errors", counted, map[string]float64{"/status incomplete": float64(h.CountByPath(0)["/status"])})
+		h.assertSuccess(victim)
+		h.log.Assert(t, `level=error collector=status msg="collector failed" err="data.locations: missing or empty`)
+		h.RemoveAll()
+		h.runFor(2 * time.Minute)
+		h.assertEqual("data during the fault", during, without(h.data(), families(victim)...))
+		h.assertSuccess()
+		h.log.Assert(t, `level=info collector=status msg="collector recovered"`)
+	})
 }
 
 // TestSunset has responses that announce the end of the API, then another one: each is logged once.

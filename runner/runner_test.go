@@ -52,6 +52,7 @@ func TestMaxAge(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		h.assertEqual("data after max_age", h.data(), map[string]float64{})
+		h.assertEqual("its age", h.values("exporter_collector_data_timestamp_seconds"), map[string]float64{})
 		h.assertSuccess(collector.Resources()...)
 		h.assertEqual("last success", h.values(last), fetched)
 		h.assertEqual("invalid_items", len(h.values("exporter_collector_invalid_items")), len(collector.Resources()))

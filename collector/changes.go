@@ -54,10 +54,10 @@ type changeKind struct {
 	outputs       [numChanges]output
 	previousPrice *metric.Definition // price of the item before its last change
 
-	// lastOf returns the metric with the time at which any item last changed from one state to
-	// another. A state is nil while the item is not listed. If a removed item returns, it is added
-	// again; without lastOf only after rememberFor.
-	lastOf func(before, after *state) *metric.Definition
+	// lastOf returns the metric with the time at which any item last changed in some way, from one
+	// state to another; nil if there is none. If a removed item returns, it is added again; without
+	// lastOf only after rememberFor.
+	lastOf func(what change, before, after state) *metric.Definition
 
 	remembers int  // most bytes of items that are not listed; 0 for maxKept
 	tolerated int  // responses in a row that may lack an item before it is removed
@@ -140,7 +140,6 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 			r = record{since: now}
 			if c.known {
 				next.count(kind, itemAdded, i, &r, now, i.detail...)
-				next.setLast(kind, nil, &i.state, now)
 				if kind.isWatch {
 					r.stock = new(bool)
 				}
@@ -183,7 +182,6 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	}
 	if r.state != "" && r.state != i.state {
 		c.count(kind, stateChange, i, &r, now, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
-		c.setLast(kind, &r.state, &i.state, now)
 	}
 	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
 	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
@@ -196,7 +194,6 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
 	r.removed = true
 	c.count(kind, itemRemoved, r.item, r, now, r.detail...)
-	c.setLast(kind, &r.state, nil, now)
 	r.keys, r.detail = nil, nil
 }
 
@@ -219,20 +216,16 @@ func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
 	c.records[r.id] = r
 }
 
-// count counts a change of an item, and adds its event if there is one.
+// count counts a change of an item since its former record, and adds its event if there is one.
 func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
 	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
 	if message := kind.outputs[what].event; message != "" {
 		c.Events = append(c.Events, Event{now, message, slices.Concat(i.keys, keys)})
 	}
-}
-
-// setLast sets the time of the last change of any item, for a change from one state to another.
-func (c *Changes) setLast(kind *changeKind, before, after *state, now time.Time) {
 	if kind.lastOf == nil {
 		return
 	}
-	if d := kind.lastOf(before, after); d != nil {
+	if d := kind.lastOf(what, r.state, i.state); d != nil {
 		c.last[d] = timestamp(now.Unix())
 	}
 }

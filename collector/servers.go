@@ -80,8 +80,8 @@ var serverChanges = &changeKind{
 		stateChange: {event: "server status changed"},
 	},
 	previousPrice: serverPreviousPrice,
-	lastOf: func(before, after *state) *metric.Definition {
-		wasBilled, isBilled := before != nil && Billed(string(*before)), after != nil && Billed(string(*after))
+	lastOf: func(what change, before, after state) *metric.Definition {
+		wasBilled, isBilled := what != itemAdded && Billed(string(before)), what != itemRemoved && Billed(string(after))
 		switch {
 		case wasBilled && !isBilled:
 			return serversLastRemoved

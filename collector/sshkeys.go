@@ -27,7 +27,7 @@ var (
 
 var sshKeyChanges = &changeKind{
 	outputs: [numChanges]output{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
-	lastOf:  func(_, _ *state) *metric.Definition { return sshKeysChanged },
+	lastOf:  func(change, state, state) *metric.Definition { return sshKeysChanged },
 }
 
 func sshKeys() Resource {

@@ -66,8 +66,8 @@ var (
 
 var topupChanges = &changeKind{
 	outputs: [numChanges]output{stateChange: {event: "top-up status changed"}},
-	lastOf: func(before, after *state) *metric.Definition {
-		if before != nil && after != nil && strings.EqualFold(string(*after), "failed") {
+	lastOf: func(what change, _, after state) *metric.Definition {
+		if what == stateChange && strings.EqualFold(string(after), "failed") {
 			return topupsLastFailed
 		}
 		return nil

@@ -57,8 +57,9 @@ type sum struct{ credit, debit micros }
 
 // getTransactions reads pages from the newest transaction on, until one reaches back to before the
 // last month. If a transaction is added meanwhile, the pages do not fit together, and the fetch fails.
-func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (s Snapshot, err error) {
-	seen, read, data, previous := map[entryID]bool{}, 0, TransactionData{}, time.Time{}
+func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
+	s, seen, read := Snapshot{}, map[entryID]bool{}, 0
+	data, previous := TransactionData{}, time.Time{}
 	for n := 1; n <= maxPages; n++ {
 		page, err := rentalapi.GetPage[transaction](ctx, api, path, nil, n, rentalapi.MaxPageItems)
 		if err != nil {

@@ -3,7 +3,6 @@ package rentalapi
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +30,7 @@ func decodedContent(body []byte) ([]byte, error) {
 			body, err = readBounded(unpacked)
 		}
 		if err != nil {
-			return nil, contentError(err)
+			return nil, fmt.Errorf("response: %w", err)
 		}
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(body, bom), " \t\r\n")
@@ -46,15 +45,4 @@ func decodedContent(body []byte) ([]byte, error) {
 		return nil, errors.New("response: not a JSON object")
 	}
 	return text, nil
-}
-
-// contentError returns an error of reading a response without its content, which might be private.
-func contentError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("response: ends too early")
-	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
-	}
-	return err
 }

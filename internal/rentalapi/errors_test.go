@@ -118,7 +118,7 @@ func TestFailures(t *testing.T) {
 		"JSON as text/html":  {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
 		"no JSON":            {simtest.Reply(200, http.Header{"Content-Encoding": {secret}}, secret), Decode, "200", "response: not a JSON object"},
 		"empty":              {reply(200, " \n"), Decode, "200", "response: empty"},
-		"damaged gzip":       {reply(200, "\x1f\x8b"+secret), Decode, "200", "gzip: invalid header"},
+		"damaged gzip":       {reply(200, "\x1f\x8b"+secret), Decode, "200", "response: gzip: invalid header"},
 		"304":                {reply(304, ``), Status, "304", "status 304"},
 		"101":                {raw("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Status, "101", "status 101"},
 		"endless":            {endless(200), TooLarge, "200", "response is too large"},

@@ -76,9 +76,10 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values)
 	if err != nil {
 		return r, e, err
 	}
+	var syntax *json.SyntaxError // its text repeats a character of the body
 	switch err := json.Unmarshal(body, &e); {
-	case err != nil:
-		return r, e, contentError(err)
+	case errors.As(err, &syntax):
+		return r, e, fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
 	case e.Error != nil && string(e.Error) != "null":
 		return r, e, fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
 	case e.Data == nil:
@@ -175,7 +176,7 @@ func (p *Page[T, M]) readMeta(meta any) error {
 // readItems reads the items of a list, one at a time, and keeps those with a usable id.
 func (p *Page[T, M]) readItems(data json.RawMessage, maxItems int) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+	if start, _ := dec.Token(); start != json.Delim('[') {
 		return errors.New("data: not an array")
 	}
 	p.Errors = map[string][]FieldError{}
@@ -184,9 +185,7 @@ func (p *Page[T, M]) readItems(data json.RawMessage, maxItems int) error {
 		if p.Count == maxItems {
 			return fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)
 		}
-		if err := dec.Decode(&raw); err != nil {
-			return contentError(err)
-		}
+		_ = dec.Decode(&raw) // cannot fail: the whole body was read as JSON
 		value, err := decodeValue(raw)
 		if err != nil {
 			return fmt.Errorf("data[%d]: %w", p.Count, err)

@@ -147,7 +147,7 @@ func TestContent(t *testing.T) {
 		"BOM":             {"\ufeff" + emptyList, "", ""},
 		"BOM in gzip":     {pack("\ufeff" + emptyList), "gzip", ""},
 		"only named gzip": {emptyList, "gzip", ""},
-		"cut gzip":        {pack(emptyList)[:20], "gzip", "response: ends too early"},
+		"cut gzip":        {pack(emptyList)[:20], "gzip", "response: unexpected EOF"},
 		"large":           {pack("{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 33) + `"data":[]}`), "gzip", "response is too large"},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {

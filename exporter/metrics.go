@@ -61,8 +61,8 @@ func (e *exporter) metrics() http.Handler {
 	handler := &exposition.Handler{
 		Publisher: e.runner.Publisher,
 		Gatherer:  e.registry,
-		OnError: func(cause string, err error) {
-			level.Error(e.logger).Log("msg", "cannot serve metrics", "cause", cause, "err", err)
+		OnError: func(err error) {
+			level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	}
 	if e.options.disableExporterMetrics {

@@ -98,7 +98,7 @@ func newHarness(samples int) *harness {
 	}
 	h.Handler = &Handler{
 		Publisher: NewPublisher(h.groups[0].Group, h.groups[1].Group, h.groups[2].Group), Gatherer: dynamic,
-		OnError: func(cause string, err error) { h.errors = append(h.errors, cause+": "+err.Error()) },
+		OnError: func(err error) { h.errors = append(h.errors, err.Error()) },
 	}
 	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { // prometheus.Gatherers drop the units
 		published, err := h.Publisher.Gather()
@@ -208,7 +208,7 @@ func TestDuplicate(t *testing.T) {
 	g.samples = append(g.samples, g.samples[0])
 	h.Publisher.Publish()
 	simtest.AssertEqual(t, "series", len(h.scrape("").Exposition(t).WithPrefix("server_rental_test_group_")), 30)
-	simtest.AssertEqual(t, "errors", h.errors, []string{"gathering: server_rental_test_group_1_bytes_total: 1 duplicates"})
+	simtest.AssertEqual(t, "errors", h.errors, []string{"server_rental_test_group_1_bytes_total: 1 duplicates"})
 }
 
 func TestPublishChangedGroups(t *testing.T) {

@@ -94,9 +94,10 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode returns messages, and then the end of a response. As with promhttp, created timestamps
-// are in protobuf only: as text they would be a second series for each counter.
-func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily], end string) part {
+// encode returns messages, and then the end of a response, with the error of collecting them. As with
+// promhttp, created timestamps are in protobuf only: as text they would be a second series for each
+// counter.
+func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily], end string, err error) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.text.Reset()
@@ -106,7 +107,7 @@ func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily]
 		e.compressor.Reset(&e.body)
 		body = e.compressor
 	}
-	p, family := part{crcAfterOne: polynomialOne}, ""
+	p, family := part{crcAfterOne: polynomialOne, err: err}, ""
 	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping)) // no name needs escaping
 	for m := range messages {
 		p.err = errors.Join(p.err, text.Encode(m))

@@ -3,7 +3,6 @@ package exposition
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"mime"
 	"net"
 	"net/http"
@@ -22,8 +21,8 @@ import (
 // name[] select families by name, and a scrape with an error has all metrics without one.
 type Handler struct {
 	Publisher *Publisher
-	Gatherer  prometheus.Gatherer           // encoded on every scrape; shares no family with the publisher
-	OnError   func(cause string, err error) // the cause is gathering or encoding, as promhttp names them
+	Gatherer  prometheus.Gatherer // encoded on every scrape; shares no family with the publisher
+	OnError   func(error)
 
 	gathering sync.Mutex // one scrape at a time: hundreds would keep the processor from all else, such as signals
 }
@@ -38,25 +37,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var parts []part
 	h.Publisher.lastUsed.Store(v, time.Now()) // the variant is encoded in advance from now on
 	for f := range h.Publisher.current() {
-		if unwanted(f.definition.Name) {
-			continue
+		if !unwanted(f.definition.Name) {
+			parts = append(parts, h.Publisher.encode(f, v))
 		}
-		p := h.Publisher.encode(f, v)
-		if err := errors.Join(f.err, p.err); err != nil {
-			h.OnError("gathering", err)
-		}
-		parts = append(parts, p)
 	}
-	dynamic, err := h.gather(v, unwanted)
-	if err != nil {
-		h.OnError("gathering", err)
-	}
-	if dynamic.err != nil {
-		h.OnError("encoding", dynamic.err)
-		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
-		return
-	}
-	parts = append(parts, dynamic)
+	parts = append(parts, h.gather(v, unwanted))
 	if v.gzip {
 		parts = gzipMember(parts)
 	}
@@ -64,6 +49,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	length := 0
 	for _, p := range parts {
 		body, length = append(body, p.body), length+len(p.body)
+		if p.err != nil {
+			h.OnError(p.err)
+		}
 	}
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -77,7 +65,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // gather returns what is encoded on every scrape, without unwanted families.
-func (h *Handler) gather(v variant, unwanted func(family string) bool) (part, error) {
+func (h *Handler) gather(v variant, unwanted func(family string) bool) part {
 	h.gathering.Lock()
 	defer h.gathering.Unlock()
 	families, err := h.Gatherer.Gather()
@@ -86,7 +74,7 @@ func (h *Handler) gather(v variant, unwanted func(family string) bool) (part, er
 	if v.isOpenMetrics() {
 		end = "# EOF\n"
 	}
-	return encode(scrapeEncoders, v, slices.Values(families), end), err
+	return encode(scrapeEncoders, v, slices.Values(families), end, err)
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,

@@ -157,7 +157,7 @@ func (p *Publisher) encode(f *family, v variant) part {
 		encoded, _ = f.encoded.LoadOrStore(v, sync.OnceValue(func() part {
 			p.encoding.Lock()
 			defer p.encoding.Unlock()
-			return encode(familyEncoders, v, f.messages(v), "")
+			return encode(familyEncoders, v, f.messages(v), "", f.err)
 		}))
 	}
 	return encoded.(func() part)()

@@ -102,7 +102,7 @@ func (h *harness) start() {
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{
-			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { h.t.Error(cause, err) },
+			Publisher: h.Publisher, Gatherer: registry, OnError: func(err error) { h.t.Error(err) },
 		},
 		Configured: func() web.Configured { return web.Configured{API: "a simulated provider"} },
 	})

@@ -105,16 +105,17 @@ func (r *Runner) Events() []collector.Event {
 	return r.events
 }
 
-// stepWatches matches the watches with the present public data, and returns their events. Those beyond
-// collector.MaxMatches are as if the data were not known.
+// stepWatches matches the watches with the present public data, and returns their events. For the one
+// that goes beyond collector.MaxMatches, and all after it, it is as if the data were not known.
 func (r *Runner) stepWatches() (events []collector.Event) {
 	public, matches, unmatched := r.public().known(), 0, 0
 	for i, before := range r.watches {
 		w := before.Step(public, wallClock())
-		if matches+w.Matches() > collector.MaxMatches {
-			w, unmatched = before.Step(collector.Known{}, wallClock()), unmatched+1
+		if matches += w.Matches(); matches > collector.MaxMatches {
+			public = collector.Known{}
+			w, unmatched = before.Step(public, wallClock()), unmatched+1
 		}
-		r.watches[i], matches = w, matches+w.Matches()
+		r.watches[i] = w
 		events = append(events, w.Events()...)
 	}
 	if unmatched > 0 && r.unmatched == 0 {

@@ -67,10 +67,9 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	}
 }
 
-// warnOfSunset logs what the provider says about the end of the API, once for each text.
+// warnOfSunset logs what the provider says about the end of the API, unless a collector knows it.
 func (r *Runner) warnOfSunset(text string) {
-	if text != "" && len(r.sunsets) < maxKept && !slices.Contains(r.sunsets, text) {
-		r.sunsets = append(r.sunsets, text)
+	if text != "" && !slices.ContainsFunc(r.jobs(), func(j *job) bool { return j.health.Sunset == text }) {
 		level.Warn(&r.log).Log("msg", "API announces its end", "headers", text)
 	}
 }

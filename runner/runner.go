@@ -70,7 +70,6 @@ type Runner struct {
 	accounts  []*account          // the public one first, then by name
 	watches   []collector.Watched // sorted as in the configuration
 	unmatched int                 // number of watches beyond collector.MaxMatches
-	sunsets   []string            // what was logged of the end of the API
 	events    []collector.Event   // the last ones, newest first; immutable
 	log       pendingLog          // its lines are written when mu is unlocked
 }

@@ -229,21 +229,6 @@ func TestPublishChangedGroups(t *testing.T) {
 	})
 }
 
-// TestPublishExpiredGroups asserts that a group is collected when it expires.
-func TestPublishExpiredGroups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
-		h.groups[0].expires, h.groups[2].expires = time.Now().Add(time.Minute), time.Now().Add(time.Hour)
-		h.run(t)
-		time.Sleep(time.Minute - 1)
-		synctest.Wait()
-		simtest.AssertEqual(t, "before the expiry", [2]any{h.collected(), h.values(t, 0)}, [2]any{[]int32{1, 1, 1}, []float64{1.25}})
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		simtest.AssertEqual(t, "at the expiry", [2]any{h.collected(), h.values(t, 0)}, [2]any{[]int32{2, 1, 1}, []float64(nil)})
-	})
-}
-
 // TestExpiredIsNotServed asserts that a publisher which does not come round serves nothing that has
 // expired, and that one which was set back to an earlier time collects again.
 func TestExpiredIsNotServed(t *testing.T) {

@@ -108,22 +108,3 @@ func TestRetryDelay(t *testing.T) {
 		}
 	}
 }
-
-// TestLastToken has a request that waits while a later one is sent with another token.
-func TestLastToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := New("test/1", Settings{Limits: Limits{Account: 60}}, nil).Client("main", nil)
-		wait := func(token string) {
-			simtest.AssertEqual(t, token, c.wait(t.Context(), fingerprint(token)), nil)
-			c.api.slots.Release(1)
-		}
-		for range Burst {
-			wait("former")
-		}
-		go wait("former")
-		synctest.Wait()
-		wait("present")
-		time.Sleep(time.Minute)
-		simtest.AssertEqual(t, "last token", c.LastToken(), fingerprint("present"))
-	})
-}

@@ -222,7 +222,7 @@ func (c *Changes) count(kind *changeKind, what change, i item, r *record, now ti
 	if message := kind.outputs[what].event; message != "" {
 		c.Events = append(c.Events, Event{now, message, slices.Concat(i.keys, keys)})
 	}
-	if kind.lastOf == nil {
+	if kind.lastOf == nil || what == priceChange { // a state that becomes known with a price did not change
 		return
 	}
 	if d := kind.lastOf(what, r.state, i.state); d != nil {

@@ -261,6 +261,11 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, serverValues(11, 13, raised)},
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
 		}},
+		// A status that becomes known together with another price did not change.
+		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+			{[]simulator.Object{server("srv_1", "", 10.0)}, nil, nil},
+			{[]simulator.Object{server("srv_1", "canceled", 20.0)}, nil, values{"server_last_price_change_timestamp_seconds": 1, "server_previous_price_usd_per_month": 10}},
+		}},
 		// The id of a server that stands for another one: the other one is added, without a price before.
 		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
 			{rebuilt("old", "2024-01-01T00:00:00Z", 50), nil, nil},
@@ -272,10 +277,11 @@ func TestAccountChanges(t *testing.T) {
 		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
 			{topup("pending"), nil, nil},
 			{topup("confirming"), topupChanged("pending", "confirming"), nil},
-			{topup("Failed"), topupChanged("confirming", "Failed"), failed(2)},
-			{topup("Failed"), nil, failed(2)},
-			{topup("paid"), topupChanged("Failed", "paid"), failed(2)},
-			{topup("failed"), topupChanged("paid", "failed"), failed(5)},
+			{topup("confirming")[1:], nil, nil},
+			{topup("Failed"), topupChanged("confirming", "Failed"), failed(3)},
+			{topup("Failed"), nil, failed(3)},
+			{topup("paid"), topupChanged("Failed", "paid"), failed(3)},
+			{topup("failed"), topupChanged("paid", "failed"), failed(6)},
 		}},
 		// A key whose fingerprint or type is not understood did not change.
 		{sshKeys(), func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{

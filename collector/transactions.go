@@ -56,9 +56,9 @@ type TransactionData map[time.Time]map[string]sum
 type sum struct{ credit, debit micros }
 
 // getTransactions reads pages from the newest transaction on, until one reaches back to before the
-// last month. If a transaction is added meanwhile, the pages do not fit together, and the fetch fails.
+// last month. If the list changes meanwhile, the pages do not fit together, and the fetch fails.
 func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {
-	s, seen, read := Snapshot{}, map[entryID]bool{}, 0
+	s, seen, read, total := Snapshot{}, map[entryID]bool{}, 0, count(0)
 	data, previous := TransactionData{}, time.Time{}
 	for n := 1; n <= maxPages; n++ {
 		page, err := rentalapi.GetPage[transaction](ctx, api, path, nil, n, rentalapi.MaxPageItems)
@@ -66,12 +66,16 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 			return s, err
 		}
 		if n == 1 {
-			b.Add(transactionsTotal, float64(*page.Meta.Total))
+			total = *page.Meta.Total
+			b.Add(transactionsTotal, float64(total))
 			s, previous = newSnapshot(page.Response), firstDay(page.Received).AddDate(0, -1, 0)
 			s.Data.Transactions = &data
 			for _, month := range []time.Time{previous, previous.AddDate(0, 1, 0)} {
 				data[month] = map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
 			}
+		}
+		if *page.Meta.Total != total {
+			return s, fmt.Errorf("meta.total: changed between two pages: %w", rentalapi.ErrIncomplete)
 		}
 		reachesBack := false
 		for _, t := range page.Items {
@@ -83,7 +87,7 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 			reachesBack = t.CreatedAt != nil && t.CreatedAt.time().Before(previous) // the last one decides
 		}
 		s.Invalid.Merge(page.Invalid)
-		if read += page.Count; reachesBack || count(read) >= *page.Meta.Total {
+		if read += page.Count; reachesBack || count(read) >= total {
 			return s, nil
 		}
 	}

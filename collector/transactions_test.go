@@ -123,8 +123,11 @@ func TestTransactionsRefused(t *testing.T) {
 				return simtest.Encode(f.t, simulator.Object{"data": f.account.Transactions, "meta": simulator.Object{"total": 250}})
 			}
 		},
-		"data: a transaction of an earlier page again: response is incomplete": func(f *fetchTest) { // one is added meanwhile
-			f.account.Transactions = append(manyEntries(251)[:1], f.account.Transactions...)
+		"meta.total: changed between two pages: response is incomplete": func(f *fetchTest) { // one is removed meanwhile
+			f.account.Transactions = f.account.Transactions[1:]
+		},
+		"data: a transaction of an earlier page again: response is incomplete": func(f *fetchTest) { // one is added meanwhile, and one goes
+			f.account.Transactions = append(manyEntries(251)[:1], f.account.Transactions[:249]...)
 		},
 	} {
 		f := newTransactionTest(t, manyEntries(250))

@@ -181,7 +181,9 @@ func rotated() (AccountSpec, *atomic.Value) {
 func TestRotatedToken(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(150, time.Now())
+			for _, a := range w.Accounts {
+				a.Transactions = simulator.Transactions(150, time.Now())
+			}
 		})
 		account, token := rotated()
 		c := configure(time.Minute, 10*time.Minute, "servers", "transactions")

@@ -11,14 +11,14 @@ func onePlan() board {
 			{panels: append(planTiles(), panel{id: 401, title: "Locations", w: 8, h: 8, sort: "Location"}.table(
 				"The locations that offer the plan, in stock or not.",
 				locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan))),
-				stockOverTime(24, 5, thisPlan, thisPlan), configurations("plan", thisPlan))},
+				stockOverTime(24, 5, thisPlan, course("A", "All locations", by("", next("avg", "plan_in_stock", thisPlan)))), configurations("plan", thisPlan))},
 			{id: 200, title: "Price and restocks", panels: []dashboard.Panel{
 				panel{id: 301, title: "Price, " + inCurrency, w: 12, h: 8, decimals: new(2.0), alerts: "PlanPriceChanged"}.chart(
 					help("plan_price_usd_per_month"),
 					course("A", "{{plan}}", by("plan", prices("plan_price_", thisPlan)))),
-				panel{id: 208, title: "Restocks", w: 12, h: 8, min: new(0.0), interval: "2m", alerts: "PlanBackInStock"}.chart(
+				panel{id: 208, title: "Restocks", w: 12, h: 8, min: new(0.0), interval: "5m", alerts: "PlanBackInStock"}.chart(
 					"How many times the plan came back in stock in the interval that begins at each time, also between two scrapes.",
-					course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", thisPlan)+"[$__interval] offset -$__interval)")+")")),
+					course("A", "{{plan}}", "round("+by("plan", "increase("+own("plan_restocks_total", thisPlan)+"[$__rate_interval] offset -$__interval)")+")")),
 			}},
 		},
 	}

@@ -8,13 +8,14 @@ import (
 
 // stock is about what can be ordered now, and the history of stock.
 func stock() board {
-	watches := course("watches", "Watch {{watch}}", by("watch", next("max", "watch_plans_in_stock")+" > bool 0")+" - "+by("watch", next("max", "watch_plans")+" == bool 0"))
+	plans := course("A", "{{plan}}", by("plan", next("avg", "plan_in_stock", plan)))
+	watches := course("watches", "Watch {{watch}}", by("watch", "("+next("max", "watch_plans_in_stock")+" > bool 0) - ("+next("max", "watch_plans")+" == bool 0)"))
 	return board{
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, where, at what price, and how fast one must be. Prices are per month and exclude VAT.",
 		rows: []row{
-			{panels: []dashboard.Panel{plans(), watchTable(), configurations("stock", account)}},
-			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, plan, account, watches), locations()}},
+			{panels: []dashboard.Panel{planTable(), watchTable(), configurations("stock", account)}},
+			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, account, plans, watches), locations()}},
 		},
 	}
 }
@@ -47,7 +48,7 @@ func watchTable() dashboard.Panel {
 		"The watches of the configuration: how many plans match, and how many of these are in stock, which Plans marks. If no plan matches, check the criteria.",
 		flexible("watch", "Watch", 120),
 		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")).colours(rising(muted, from(1, plain))),
-		number("plans", "Plans", 125, gauge("watch", "watch_plans")+" or absent("+own("watch_plans")+") - 2 and on () "+own("catalog_plans")).
+		number("plans", "Plans", 125, by("watch", own("watch_plans")+" or on () 0 * "+own("catalog_plans")+" - 1")).
 			colours(rising(warn, from(1, muted))).mapped(value("-1", "None configured", unknown)),
 	)
 }
@@ -75,7 +76,7 @@ func configurations(board, matcher string) dashboard.Panel {
 
 const recordedStock = "plan:server_rental_plan_in_stock:max"
 
-func plans() dashboard.Panel {
+func planTable() dashboard.Panel {
 	of := func(name string) string { return gauge("plan", "plan_"+name, plan) }
 	// What rules recorded says little before there is a week of it.
 	recorded := func(name string) string {
@@ -100,9 +101,8 @@ func plans() dashboard.Panel {
 	)
 }
 
-// stockOverTime is the history of stock, by matchers of plans and of saved configurations, with more bands.
-func stockOverTime(w, h uint32, plans, configurations string, more ...query) dashboard.Panel {
-	queries := append([]query{course("A", "{{plan}}", by("plan", next("avg", "plan_in_stock", plans)))}, more...)
+// stockOverTime is the history of stock, with that of the saved configurations that match.
+func stockOverTime(w, h uint32, configurations string, queries ...query) dashboard.Panel {
 	return panel{id: 201, title: "Stock over time", w: w, h: h, mappings: append(stockTexts[:2:2], between(0, 1, "Part of the time", warn), value("-1", "No plan matches", unknown))}.timeline(
 		"Whether each plan, and each plan and location that is saved as a configuration, was in stock: all of the time in an interval, part of it, or never. A watch is in stock if a plan that matches was. Gaps are times without data.",
 		append(queries, course("saved", "Saved {{plan}}, {{location}}", by("plan, location", next("avg", "configuration_in_stock", configurations))))...)

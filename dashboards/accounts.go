@@ -95,7 +95,7 @@ func payments() []dashboard.Panel {
 			number("left", "Time left", 115, of("rate_locked_until_timestamp_seconds")+" - time()").unit(duration).decimals(0).colours(rising(bad, from(0, warn), from(600, plain))),
 			fixed("status", "Status", 95).from(once("account, topup", "status, coin, network", "topup_info", account)),
 			money("amount", "Amount", orNone(of("amount_usd"), own("topups", account, `status=~"pending|confirming"`))).colours(rising(muted)).mapped(value("-1", "None open", unknown)),
-			address("page", "Open", gauge("account, topup, page", "topup_links_info", account)),
+			address("page", "Open", once("account, topup", "page", "topup_links_info", account)),
 			flexible("coin", "Coin", 80), flexible("network", "Network", 90),
 			number("have", "Have", 57, of("confirmations")), number("need", "Need", 57, of("confirmations_needed")),
 			accountColumn("accounts"),
@@ -110,6 +110,6 @@ func keys() dashboard.Panel {
 		fixed("name", "Key", 140),
 		fixed("type", "Type", 110).mapped(words(".+", "", muted)),
 		accountColumn("accounts").with("custom.width", 140),
-		flexible("fingerprint", "Fingerprint", 420).from(gauge("account, ssh_key, name, fingerprint", "ssh_key_info", account)),
+		flexible("fingerprint", "Fingerprint", 420).from(once("account, ssh_key", "name, fingerprint", "ssh_key_info", account)),
 	)
 }

@@ -39,8 +39,8 @@ func planTiles() []dashboard.Panel {
 			now("for", "for", "time() - "+known("plan", changed("plan", "plan", thisPlan), "plan_in_stock")),
 			now("price", "per month", by("plan", prices("plan_price_", thisPlan))),
 			now("cores", "cores", gauge("plan", "plan_cpu_cores", thisPlan)), now("memory", "memory", gauge("plan", "plan_memory_bytes", thisPlan)),
-			now("order", "order form", gauge("plan, order", "plan_links_info", thisPlan)),
-			now("alternative", "{{alternative}}", gauge("plan, alternative", "plan_availability_info", thisPlan, `alternative!=""`))),
+			now("order", "order form", oneOf("plan_links_info", thisPlan, `order!=""`)),
+			now("alternative", "{{alternative}}", by("alternative", oneOf("plan_availability_info", thisPlan, `alternative!=""`)))),
 		panel{id: 103, title: "How long and how often", w: 8, h: 8, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "alerts/stock.rules.yml recorded nothing yet", overrides: []override{
 			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
 		}}.number(

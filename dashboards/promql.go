@@ -58,12 +58,11 @@ func gauge(labels, name string, matchers ...string) string { return by(labels, o
 
 // once is a gauge with further labels, of which several exporters may tell different values: one of them is shown.
 func once(labels, further, name string, matchers ...string) string {
-	group := ""
-	if labels != "" {
-		group, further = " by ("+labels+")", labels+", "+further
-	}
-	return by(further, "topk"+group+" (1, "+own(name, matchers...)+")")
+	return by(labels+", "+further, oneOf(name, matchers...)+" by ("+labels+")")
 }
+
+// oneOf is one series of a gauge, of which several exporters may tell different labels.
+func oneOf(name string, matchers ...string) string { return "topk(1, " + own(name, matchers...) + ")" }
 
 // over is a function of a metric over a range.
 func over(function, name, window string, matchers ...string) string {

@@ -44,7 +44,7 @@ func failures() dashboard.Panel {
 }
 
 func providerTiles() []dashboard.Panel {
-	overall, fresh := once("", "overall", "status_info"), " on () "+works("", "status")+" == 1"
+	overall, fresh := oneOf("status_info"), " on () "+works("", "status")+" == 1"
 	return []dashboard.Panel{
 		panel{id: 101, title: "Provider", w: 8, h: 7, mappings: componentStates, field: "overall", background: true, alerts: "ProviderNotOperational", overrides: []override{ofQuery("old", set("mappings", []mapping{words(".+", "", unknown)}))}}.number(
 			help("status_info")+" Green if operational, blue if maintenance, red for any other state, grey if old.",
@@ -54,7 +54,7 @@ func providerTiles() []dashboard.Panel {
 			ofQuery("incidents", setSteps(rising(good, from(1, bad)))),
 		}}.number(
 			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Components and incidents are not counted while the status cannot be fetched.",
-			now("components", "{{state}}", "count by (state) ("+once("location, component", "state", "component_state", location)+" and"+fresh+")"),
+			now("components", "{{state}}", "count by (state) ("+oneOf("component_state", location)+" by (location, component) and"+fresh+")"),
 			now("incidents", "incidents", gauge("", "incidents_ongoing")+" and"+fresh), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0")),
 	}
 }
@@ -65,7 +65,7 @@ func components() []dashboard.Panel {
 	matrix := panel{id: 201, title: "Components by location", w: 12, h: 10, sort: "Location", hidden: []string{"Value"}, alerts: "ComponentNotOperational", overrides: []override{coloured}}.table(
 		help("component_state")+" Green if operational, blue if it says maintenance, red for any other state. Empty while the status cannot be fetched.",
 		fixed(`location\component`, "Location", 85).linked(linkTo("status", "stock", "Stock of this location", "var-location=${__value.raw}")))
-	matrix.Targets = append(matrix.Targets, rows("state", once("location, component", "state", "component_state", location)+" and on () "+works("", "status")+" == 1"))
+	matrix.Targets = append(matrix.Targets, rows("state", oneOf("component_state", location)+" by (location, component) and on () "+works("", "status")+" == 1"))
 	group := transformation{Id: "groupingToMatrix", Options: object{"columnField": "component", "rowField": "location", "valueField": "state", "emptyValue": "empty"}}
 	matrix.Transformations = append([]transformation{group}, matrix.Transformations...)
 

@@ -57,10 +57,10 @@ func watchTable() dashboard.Panel {
 func configurations(board, matcher string) dashboard.Panel {
 	const saved, recorded = "account, configuration", "account_configuration:server_rental_configuration_in_stock:"
 	p := panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 5, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No current data (see Health), or none is saved", alerts: "ConfigurationBackInStock"}
-	now := dated(gauge(saved+", plan, location", "configuration_in_stock", matcher), "account", "configurations")
-	order := gauge(saved+", order", "configuration_links_info", account)
+	now := dated(once(saved, "plan, location", "configuration_in_stock", matcher), "account", "configurations")
+	order := once(saved, "order", "configuration_links_info", account)
 	if board == "plan" {
-		order = known(saved, gauge(saved+", order", "configuration_links_info"), "configuration_in_stock", matcher)
+		order = known(saved, once(saved, "order", "configuration_links_info"), "configuration_in_stock", matcher)
 	}
 	columns := []column{
 		stockColumn(now), planColumn(board), address("order", "Order", order), locationColumn(board, "status"),
@@ -87,7 +87,7 @@ func planTable() dashboard.Panel {
 		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Stays is how long a plan stays in stock on average, and Since is when that changed. Stays and Share are of the time known within 30 days, and need alerts/stock.rules.yml and a week.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
 		planColumn("stock"),
-		address("order", "Order", gauge("plan, order", "plan_links_info", plan)),
+		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
 		priceColumn(price),
 		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
 		number("stays", "Stays", 95, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
@@ -96,7 +96,7 @@ func planTable() dashboard.Panel {
 		number("change", "Price, 30 d", 95, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
 		number("cores", "Cores", 58, of("cpu_cores")),
 		number("memory", "Memory", 75, of("memory_bytes")).unit("bytes").decimals(0),
-		flexible("storage", "Storage", 150).from(gauge("plan, family, storage", "plan_info", plan)),
+		flexible("storage", "Storage", 150).from(once("plan", "family, storage", "plan_info", plan)),
 		flexible("family", "Family", 90),
 	)
 }
@@ -114,6 +114,6 @@ func locations() dashboard.Panel {
 		locationColumn("stock", "stock"),
 		number("stock", "In stock anywhere", 148, gauge("location", "location_plans_in_stock", location)).colours(rising(gone, from(1, muted))),
 		number("offered", "Plans", 60, gauge("location", "location_plans", location)),
-		flexible("city", "City", 85).from(gauge("location, city", "location_info", location)),
+		flexible("city", "City", 85).from(once("location", "city", "location_info", location)),
 	)
 }

@@ -69,7 +69,7 @@ func servers() dashboard.Panel {
 		fixed("status", "Status", 95).from(once("account, server", "status", "server_status", account)).mapped(words("/^active$/i", "", good), words("/^suspended$/i", "", bad), words(".+", "", warn)),
 		flexible("hostname", "Host name", 170).from(once("account, server", "hostname, plan, location, os", "server_info", account)),
 		when("renews", "Renews", 105, perServer("server_renews_timestamp_seconds"), date),
-		money("price", "Per month", orNone(perServer("server_price_usd_per_month"), own("servers_billed", account))).colours(rising(muted)).mapped(value("-1", "None rented", unknown)),
+		money("price", "Per month", perServer("server_price_usd_per_month")+" or vector(-1) and on () "+own("servers_billed", account)+" unless on () "+own("server_info", account)).colours(rising(muted)).mapped(value("-1", "None rented", unknown)),
 		accountColumn("accounts"), planColumn("accounts"), locationColumn("accounts", "status"),
 		money("before", "Price before", perServer("server_previous_price_usd_per_month")).with("custom.minWidth", 105),
 		flexible("os", "System", 150), flexible("server", "Id", 180),
@@ -108,7 +108,6 @@ func keys() dashboard.Panel {
 		"The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.",
 		when("created", "Added", 105, gauge("ssh_key", "ssh_key_created_timestamp_seconds", account), date),
 		fixed("name", "Key", 140),
-		fixed("type", "Type", 110).mapped(words(".+", "", muted)),
 		accountColumn("accounts").with("custom.width", 140),
 		flexible("fingerprint", "Fingerprint", 420).from(once("account, ssh_key", "name, fingerprint", "ssh_key_info", account)),
 	)

@@ -64,7 +64,7 @@ func configurations(board, matcher string) dashboard.Panel {
 	}
 	columns := []column{
 		stockColumn(now), planColumn(board), address("order", "Order", order), locationColumn(board, "status"),
-		agoColumn("since", "Since", known(saved, changed(saved, "configuration", matcher), "configuration_in_stock")), accountColumn(board),
+		agoColumn("since", "Since", known(saved, changed(saved, "configuration", matcher), "configuration_in_stock", matcher)), accountColumn(board),
 	}
 	if board == "stock" {
 		p.w, p.h, p.noValue, columns[0] = 15, 6, "", stockColumn(orNone(now, own("configurations", account)))

@@ -116,12 +116,21 @@ func checkTable(t *testing.T, where string, p grafana.Panel) {
 	if byQuery := strings.HasPrefix(p.Targets[0].Expr, "sort("); missing || len(p.Options.SortBy) == 0 && !byQuery {
 		t.Errorf("%s: is sorted by %v and %s, want some of %v or a query", where, p.Options.SortBy, p.Targets[0].Expr, slices.Sorted(maps.Keys(shown)))
 	}
+	made := "" // the names of the values and labels of all queries
 	for _, q := range p.Targets {
+		made += "Value #" + q.RefID + " " + q.Expr
 		if by := regexp.MustCompile(`by \((.*?)\)`).FindStringSubmatch(q.Expr); by != nil {
 			for _, label := range strings.Split(by[1], ", ") {
 				if !placed[label] {
 					t.Errorf("%s: the label %s has neither name nor is it hidden", where, label)
 				}
+			}
+		}
+	}
+	for _, tr := range p.Transformations {
+		for from := range tr.Options.RenameByName {
+			if from != "Value" && !strings.Contains(from, `\`) && !strings.Contains(made, from) {
+				t.Errorf("%s: no query has %s", where, from)
 			}
 		}
 	}

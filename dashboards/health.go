@@ -39,8 +39,8 @@ func health(board string) dashboard.Panel {
 	queries = slices.Insert(queries, 1,
 		now("since", "last success", "1e3 * ("+gauge("", succeeded)+" unless on () "+own(rejected)+" == 1 or min("+gauge("account", succeeded)+" and on (account) "+own(rejected)+" == 1))"),
 		now("down", "{{instance}}", "up == 0 and on (job, instance) "+over("last", "exporter_build_info", "7d")),
-		now("failing", "failing", "count("+all+" unless "+gauge(perCollector, success)+" == 1)"),
-		now("of", "collectors", "count("+all+") and on () "+gauge(perCollector, success)+" == 0"),
+		now("failing", "failing", "count("+all+") - sum("+gauge(perCollector, success)+") > 0"),
+		now("of", "collectors", "count("+all+") > sum("+gauge(perCollector, success)+")"),
 		now("oldest", "oldest data", "max(time() - "+by(perCollector, own(succeeded)+" or 0 * "+own(interval))+" > 3 * "+all+")"))
 	queries = append(queries, now("rules", "rules", "absent(plan:server_rental_plan_in_stock:avg90d) unless on () ALERTS"))
 	p.overrides = append(p.overrides,

@@ -16,11 +16,11 @@ func status() board {
 	}
 }
 
-// about is what one of the alerts of a name says where, as one text.
+// about is what one of the alerts of a name says where, as one text, if possible with a host name, which makes its value 2.
 func about() string {
-	const ours = `ALERTS{kind=~".+", severity!="info", alertstate="firing"`
-	return "max by (alertname, what) (topk by (alertname) (1, label_join(" + ours + "} * on (account, server) group_left (hostname) topk by (account, server) (1, " + own("server_info") + ") or " +
-		ours + `, server=""}, "what", " ", "plan", "watch", "location", "component", "hostname", "collector", "account", "instance")))`
+	const ours = `ALERTS{kind=~".+", severity!="info", alertstate="firing"}`
+	return "max by (alertname, what) (topk(1, label_join(" + ours + " + on (account, server) group_left (hostname) " + oneOf("server_info") + " by (account, server) or " +
+		ours + `, "what", " ", "plan", "watch", "location", "component", "hostname", "collector", "account", "instance")) by (alertname))`
 }
 
 func alertList() dashboard.Panel {
@@ -121,16 +121,16 @@ func details() []dashboard.Panel {
 			"Time within which 90 percent of requests were sent and their responses read, by path.",
 			course("A", "{{path}}", "histogram_quantile(0.9, "+rate("path, le", "exporter_api_request_duration_seconds_bucket")+")")),
 		panel{id: 407, title: "Rate limits", w: 12, h: 8, sort: "-Waits", alerts: "RateLimited TokenRejected"}.table(
-			"The limit of each token and what is left of it, as last seen, and how long no requests are sent after a 429, a 503 or an exhausted limit; without an account those without a token.",
+			"The limit of each token and what is left of it, as last seen, and how long no requests are sent after a 429, a 503 or an exhausted limit; public are those without a token.",
 			accountColumn("status"),
-			number("waits", "Waits", 120, of("backoff_until_timestamp_seconds")+" - time() > 0").unit(duration).colours(rising(warn)),
+			number("waits", "Waits", 120, "label_replace("+of("backoff_until_timestamp_seconds")+` - time() > 0, "account", "public", "account", "")`).unit(duration).colours(rising(warn)),
 			number("left", "Left", 90, of("rate_limit_remaining")), number("limit", "Limit", 90, of("rate_limit")),
 		),
-		panel{id: 505, title: "Builds and configuration", w: 12, h: 8, sort: "Exporter", alerts: "ConfigReloadFailed"}.table(
+		panel{id: 505, title: "Builds and configuration", w: 12, h: 8, sort: "Exporter", hidden: []string{"job"}, alerts: "ConfigReloadFailed"}.table(
 			"The build of each exporter, and whether its configuration was loaded. After a failed reload it keeps its current configuration.",
-			flexible("instance", "Exporter", 150), state("reload", "Configuration", 115, gauge("instance", "exporter_config_last_reload_successful"), yesNo("OK", "Reload failed", bad)),
+			flexible("instance", "Exporter", 150), state("reload", "Configuration", 115, gauge("job, instance", "exporter_config_last_reload_successful"), yesNo("OK", "Reload failed", bad)),
 			flexible("version", "Version", 80),
-			flexible("revision", "Revision", 100), flexible("goversion", "Go", 90).from(gauge("instance, version, revision, goversion", "exporter_build_info")),
+			flexible("revision", "Revision", 100), flexible("goversion", "Go", 90).from(gauge("job, instance, version, revision, goversion", "exporter_build_info")),
 		),
 		panel{id: 501, title: "CPU", w: 12, h: 9, min: new(0.0), unit: percent, interval: "2m"}.chart(
 			"CPU time of each exporter; 100 % is one core.",

@@ -79,7 +79,7 @@ var states = []state{
 			`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning", kind="news"}`: 1,
 		},
 		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 60_000},
-		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 1, `{alertname="ServerRentalConfigurationBackInStock", what="p  fra     "}`: 1},
+		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", what="p  fra     "}`: 1},
 	}},
 	{"maintenance of one of two components", map[string]string{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "1x60",

@@ -56,11 +56,11 @@ func (w Watch) match(p *plan, locations LocationData) outcome {
 	if len(w.GPUModels) > 0 { // a plan without GPU has no model, which is known
 		w.GPU = cmp.Or(w.GPU, new(true))
 	}
-	best, offered := isUnmet, p.Availability.Locations
-	if offered == nil || len(w.Locations)+len(w.Regions)+len(w.Countries) == 0 { // not known, or of no interest
+	best := isUnmet
+	if p.offersOther || len(w.Locations)+len(w.Regions)+len(w.Countries) == 0 { // not known, or of no interest
 		best = w.matchIn("", location{}, p)
 	}
-	for _, id := range offered {
+	for _, id := range p.Availability.Locations {
 		best = min(best, w.matchIn(id, locations[id], p))
 	}
 	return best

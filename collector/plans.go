@@ -49,7 +49,8 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	hasGPU *bool // nil if that is not known
+	hasGPU      *bool // nil if that is not known
+	offersOther bool  // whether it may be offered in a location that is not known
 }
 
 type gpu struct{ Model, Memory string }
@@ -118,10 +119,13 @@ func plans() Resource {
 
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 	for _, p := range page.Items {
-		isUnclear := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "gpu") }
-		if hasGPU := p.GPU != (gpu{}); hasGPU || !slices.ContainsFunc(page.Errors[p.ID], isUnclear) {
+		isUnclear := func(field string) bool { // or a part of it
+			return slices.ContainsFunc(page.Errors[p.ID], func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, field) })
+		}
+		if hasGPU := p.GPU != (gpu{}); hasGPU || !isUnclear("gpu") {
 			p.hasGPU = &hasGPU
 		}
+		p.offersOther = p.Availability.Locations == nil || isUnclear("availability.locations")
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 	}

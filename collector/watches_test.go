@@ -87,17 +87,16 @@ func TestWatchSteps(t *testing.T) {
 	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
 	a, sold, unknown, none := catalog{inStock("a")}, catalog{soldOut()}, catalog{listed("a", nil, 50)}, catalog{}
 	at := func(usd any) catalog { return catalog{listed("a", true, usd)} }
-	american := catalog{inStock("a")}
-	american[0] = simtest.Decode(t, simtest.Encode(t, american[0]))
-	simulator.Put(american[0], []string{"nyc"}, "availability", "locations")
 	broken := catalog{inStock("a")}
 	broken[0] = simtest.Decode(t, simtest.Encode(t, broken[0]))
 	simulator.Put(broken[0], "none", "availability")
-	nowhere := func(usd any) catalog {
+	offered := func(locations, usd any) catalog {
 		plan := listed("a", true, usd)
-		simulator.Put(plan, nil, "availability", "locations")
+		simulator.Put(plan, locations, "availability", "locations")
 		return catalog{plan}
 	}
+	american := offered([]string{"nyc"}, 50)
+	nowhere := func(usd any) catalog { return offered(nil, usd) }
 	dutch := &LocationData{"fra": {Region: "Europe", CountryCode: "NL"}}
 	german := &LocationData{"fra": {CountryCode: "DE"}}
 	european := &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "Europe"}}
@@ -124,6 +123,7 @@ func TestWatchSteps(t *testing.T) {
 		{"country", Watch{Name: "w", Countries: []string{"DE"}}, []step{{plans: a, locations: german}, {plans: a, locations: &LocationData{}}, {plans: a, locations: german}}},
 		{"locations, and the price is too high", cheapInEurope, []step{{plans: a}, {plans: nowhere(101)}, {plans: a, hits: 1}}},
 		{"locations, and the price is within the bound", cheapInEurope, []step{{plans: a}, {plans: nowhere(100)}, {plans: a}}},
+		{"one of the locations", cheapInEurope, []step{{plans: a}, {plans: offered([]any{"nyc", 5}, 50)}, {plans: a}}},
 		{"region, but another country", Watch{Name: "w", Regions: []string{"Europe"}, Countries: []string{"NL"}}, []step{{plans: a, locations: dutch}, {plans: a, locations: german}, {plans: a, locations: dutch, hits: 1}}},
 		{"price at first", cheapInEurope, []step{{plans: at("50")}, {plans: a}, {plans: at(101)}, {plans: a, hits: 1}}},
 		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},

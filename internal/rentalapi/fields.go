@@ -161,8 +161,9 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, key := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		name, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		problem := cmp.Or(d.decodeKind(path, cleanText(key), name), tooLong(name.String()), Unless(name.String() != "", "empty"))
-		switch member := join(path, name.String()); {
+		text := cleanText(key)
+		problem := cmp.Or(d.decodeKind(path, text, name), tooLong(text), Unless(text != "", "empty"))
+		switch member := join(path, text); {
 		case problem != "":
 			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
 		case v.MapIndex(name).IsValid():

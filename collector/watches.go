@@ -35,6 +35,7 @@ type Watched struct {
 	Watch
 
 	matching []*plan
+	tracked  int     // plans that match, or may match
 	changes  Changes // its items are the plans that match, or may match; restocks are hits
 }
 
@@ -47,7 +48,7 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // expire.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
-	w.matching = nil
+	w.matching, w.tracked = nil, 0
 	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
 		w.changes = w.changes.Forget()
 		return w
@@ -72,6 +73,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		}
 		items = append(items, i)
 	}
+	w.tracked = len(items)
 	w.changes = w.changes.step(watchChanges, items, plans.Count > len(plans.Items), now)
 	return w
 }
@@ -82,8 +84,8 @@ func (w Watched) Events() []Event { return w.changes.Events }
 // MaxMatches bounds the matches of all watches together. Each takes up to three samples.
 const MaxMatches = 20_000
 
-// Matches returns the number of plans that match.
-func (w Watched) Matches() int { return len(w.matching) }
+// Matches returns the number of plans that match, or may match: both are remembered, with their hits.
+func (w Watched) Matches() int { return w.tracked }
 
 // WatchMetrics returns the metrics of the watches whose data is known.
 func WatchMetrics(watches []Watched) []*metric.Sample {

@@ -74,12 +74,15 @@ const (
 	maxRequests    = 100
 )
 
-// limit serves at most maxRequests requests at a time.
+// limit serves at most maxRequests requests at a time. Health and reloads, which hold no memory, do not
+// count: a reload may hang, and slow clients must not make the process look dead.
 func limit(h http.Handler) http.Handler {
 	slots := make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
+		if r.URL.Path != web.HealthyPath && r.URL.Path != web.ReloadPath {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+		}
 		h.ServeHTTP(w, r)
 	})
 }

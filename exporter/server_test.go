@@ -7,14 +7,18 @@ import (
 	"encoding/pem"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
 // tlsServer is a web configuration that wants a certificate of the client.
@@ -62,6 +66,29 @@ func TestIdleClients(t *testing.T) {
 		}
 	}
 	assertHealthy(t, finish(t, "--healthcheck", "--web.listen-address="+address))
+}
+
+// TestLimit has as many requests that hang as are served at a time: reloads, and then pages.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	for path, others := range map[string][]string{web.ReloadPath: {"/metrics", web.HealthyPath}, "/": {web.HealthyPath}} {
+		synctest.Test(t, func(*testing.T) {
+			end := make(chan struct{})
+			h := limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == path {
+					<-end
+				}
+			}))
+			for range maxRequests {
+				go h.ServeHTTP(nil, httptest.NewRequest(http.MethodPost, path, nil))
+			}
+			synctest.Wait()
+			for _, other := range others {
+				h.ServeHTTP(nil, httptest.NewRequest(http.MethodGet, other, nil)) // a deadlock if it waits
+			}
+			close(end)
+		})
+	}
 }
 
 // TestRenewedCertificate has a key that no longer fits the certificate, as after a renewal of which

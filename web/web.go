@@ -52,7 +52,7 @@ type Configured struct {
 const (
 	HealthyPath   = "/-/healthy" // its status is 200 while the process serves
 	readyPath     = "/-/ready"
-	reloadPath    = "/-/reload"
+	ReloadPath    = "/-/reload"
 	discoveryPath = "/sd/servers"
 )
 
@@ -64,7 +64,7 @@ func CheckMetricsPath(path string) error {
 	switch {
 	case !plainPath.MatchString(path), cleanPath.Clean(path) != path, strings.ContainsAny(path, "{}?#%"):
 		return errors.New("must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts")
-	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
+	case path == HealthyPath, path == readyPath, path == ReloadPath, path == discoveryPath:
 		return errors.New("is served by the exporter itself")
 	}
 	return nil
@@ -85,7 +85,7 @@ func Handler(s Source, o Options) http.Handler {
 		fmt.Fprintln(w, "server_rental_exporter is ready.")
 	})
 	if o.Reload == nil {
-		mux.Handle(reloadPath, respond(http.StatusForbidden, "reloading over HTTP is off; start with --web.enable-lifecycle"))
+		mux.Handle(ReloadPath, respond(http.StatusForbidden, "reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
 		reload := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if err := o.Reload(); err != nil {
@@ -94,7 +94,7 @@ func Handler(s Source, o Options) http.Handler {
 			}
 			fmt.Fprintln(w, "configuration reloaded.")
 		})
-		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload)) // refuses pages of other sites
+		mux.Handle("POST "+ReloadPath, http.NewCrossOriginProtection().Handler(reload)) // refuses pages of other sites
 	}
 	if o.Discovery == nil {
 		mux.Handle("GET "+discoveryPath, respond(http.StatusForbidden,

@@ -191,7 +191,7 @@ func TestCheckMetricsPath(t *testing.T) {
 // TestReloadFromOtherSite refuses what a browser sends for a page of another site.
 func TestReloadFromOtherSite(t *testing.T) {
 	for header, want := range map[string]int{"": 200, "same-origin": 200, "none": 200, "cross-site": 403, "same-site": 403} {
-		r := httptest.NewRequest(http.MethodPost, reloadPath, nil)
+		r := httptest.NewRequest(http.MethodPost, ReloadPath, nil)
 		if header != "" {
 			r.Header.Set("Sec-Fetch-Site", header)
 		}

@@ -56,6 +56,9 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) (all []net.Listener,
 		if all, err = activation.Listeners(); err == nil && len(all) == 0 {
 			err = errors.New("systemd: no socket passed")
 		}
+		if slices.Contains(all, nil) { // activation's word for what is no stream socket
+			return nil, errors.New("systemd: a socket is no stream socket: the unit must use ListenStream")
+		}
 		return all, err
 	}
 	for _, address := range *flags.WebListenAddresses {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +90,28 @@ func TestLimit(t *testing.T) {
 			}
 			close(end)
 		})
+	}
+}
+
+// TestDatagramSocket has a unit of systemd with a socket on which nothing can be served.
+func TestDatagramSocket(t *testing.T) {
+	t.Parallel()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	socket, err := conn.(*net.UDPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	cmd := exec.Command("sh", "-c", `LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" --demo --web.systemd-socket`, simtest.Binary(t))
+	cmd.ExtraFiles = []*os.File{socket}
+	output, _ := cmd.CombinedOutput()
+	simtest.AssertEqual(t, "exit status", cmd.ProcessState.ExitCode(), 1)
+	if !strings.Contains(string(output), "a socket is no stream socket") {
+		t.Errorf("got output\n%s", output)
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 //go:embed *.html
@@ -17,24 +18,23 @@ var landingTemplate = template.Must(template.New("landing.html").Funcs(template.
 	"list": func(texts ...string) []string { return texts },
 }).ParseFS(pages, "*.html"))
 
-// landing serves the landing page. It renders one at a time: hundreds would keep the processor from
-// all else.
+// landing serves the landing page. It renders one at a time, for all requests that wait: hundreds would
+// keep the processor from all else, and scrapes waiting behind them.
 func landing(s Source, o Options) http.Handler {
-	var rendering sync.Mutex
-	render := func(page *bytes.Buffer) error {
-		rendering.Lock()
-		defer rendering.Unlock()
-		return landingTemplate.Execute(page, newView(s, o, time.Now()))
-	}
+	var rendering singleflight.Group
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var page bytes.Buffer
-		if err := render(&page); err != nil {
+		page, err, _ := rendering.Do("", func() (any, error) {
+			var page bytes.Buffer
+			err := landingTemplate.Execute(&page, newView(s, o, time.Now()))
+			return page.Bytes(), err
+		})
+		if err != nil {
 			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Refresh", "60") // seconds
-		_, _ = page.WriteTo(w)          // an error means that the client left
+		_, _ = w.Write(page.([]byte))   // an error means that the client left
 	})
 }

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
@@ -117,6 +119,31 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 	posted, _ := do(t, Handler(&fakeSource{}, allEnabled()), "POST", "/")
 	simtest.AssertEqual(t, "POST /", posted, refused)
+}
+
+// TestOnePage has requests for the page that come while it is rendered.
+func TestOnePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rendered, served atomic.Int64
+		begin, o := make(chan struct{}), allEnabled()
+		o.Configured = func() Configured {
+			rendered.Add(1)
+			<-begin
+			return Configured{API: "rental.example"}
+		}
+		h := Handler(&fakeSource{}, o)
+		for range 100 {
+			go func() {
+				if got, _ := do(t, h, "GET", "/"); got.Status == http.StatusOK && strings.Contains(got.Body, "rental.example") {
+					served.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		close(begin)
+		synctest.Wait()
+		simtest.AssertEqual(t, "rendered and served", []int64{rendered.Load(), served.Load()}, []int64{1, 100})
+	})
 }
 
 func TestDiscovery(t *testing.T) {

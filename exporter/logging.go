@@ -14,6 +14,8 @@ import (
 	"github.com/go-kit/log/level"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	slgk "github.com/tjhop/slog-gokit"
+
+	"github.com/server-rental-exporter/server_rental_exporter/config"
 )
 
 // newLogger returns a logger that writes lines of at least a level to w, in logfmt or json.
@@ -109,8 +111,8 @@ type serverWriter struct {
 // Write implements io.Writer.
 func (w serverWriter) Write(line []byte) (int, error) {
 	level.Debug(w.logger).Log("msg", string(bytes.TrimSpace(line)))
-	if err := toolkit.Validate(w.webConfig); err != nil {
-		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", err)
+	for _, message := range config.YAMLErrors(toolkit.Validate(w.webConfig)) {
+		level.Error(w.logger).Log("msg", "cannot serve TLS", "err", message)
 	}
 	return len(line), nil
 }

@@ -116,7 +116,7 @@ func TestDatagramSocket(t *testing.T) {
 }
 
 // TestRenewedCertificate has a key that no longer fits the certificate, as after a renewal of which
-// the exporter sees one file only. The log says so.
+// the exporter sees one file only, and a web configuration file that is wrong. The log says so.
 func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -146,6 +146,15 @@ func TestRenewedCertificate(t *testing.T) {
 	}
 	const line = `level=error msg="cannot serve TLS" err="failed to load X509KeyPair: tls: private key type does not match public key type"`
 	simtest.Eventually(t, line, func() bool { return strings.Contains(p.log.String(), line) })
+	simtest.WriteFile(t, filepath.Join(dir, "web.yml"), "basic_auth_users: pa55word\n")
+	if handshake() == nil {
+		t.Error("served with an invalid file")
+	}
+	const unread = `level=error msg="cannot serve TLS" err="line 1: cannot unmarshal !!str"`
+	simtest.Eventually(t, unread, func() bool { return strings.Contains(p.log.String(), unread) })
+	if strings.Contains(p.log.String(), "pa55word") {
+		t.Error("the log repeats a password")
+	}
 }
 
 // TestLocalURL asserts that no name needs to be resolved where none is configured.

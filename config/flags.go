@@ -77,7 +77,7 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 		l.checkCollectors()
 		l.checkWatches()
 	}
-	if f.Demo && (l.API.BaseURL != nil || len(l.Accounts) > 0) {
+	if f.Demo && (l.API.BaseURL != nil || len(l.Accounts)+len(l.AccountFiles) > 0) {
 		l.add("--demo", "conflicts with a base URL and with accounts: the demo has its own")
 	}
 	if len(l.errs) > 0 {

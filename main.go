@@ -21,7 +21,7 @@ const drainTime = 18 * time.Second
 
 func main() {
 	if info, ok := debug.ReadBuildInfo(); ok && version.Version == "" { // built without -ldflags
-		version.Version = strings.TrimPrefix(info.Main.Version, "v")
+		version.Version = strings.Trim(strings.TrimPrefix(info.Main.Version, "v"), "()") // "(devel)" is no token of a User-Agent
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {

@@ -180,7 +180,7 @@ func (l *loader) duration(path string, set *string, byDefault, least, most time.
 }
 
 // checkRateLimit checks that the collectors need at most the requests that a limit allows for long.
-func (l *loader) checkRateLimit(path string, limit, most int, perMinute float64) {
+func (l *loader) checkRateLimit(path string, limit, most integer, perMinute float64) {
 	const margin = 1e-9 // covers the rounding of sums such as three times 4/3
 	least := math.Ceil(perMinute-margin) + rentalapi.Burst
 	if checkRange(l, path, limit, rentalapi.Burst+1, most) && float64(limit) < least {

@@ -18,7 +18,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // Config is a validated configuration.
@@ -38,8 +37,10 @@ type API struct {
 	TimeoutText string        `yaml:"timeout"`  // text of the file, or the default
 	Timeout     time.Duration `yaml:"-"`        // bound on one request: 1 ms to 5 minutes
 	HTTP        HTTP          `yaml:"http"`     // never contains credentials of the API
-	// RateLimit allows 5 to 59 public requests in 60 seconds, and 5 to 120 with each token.
-	RateLimit rentalapi.Limits `yaml:"rate_limit"`
+	RateLimit   struct {      // maximum numbers of requests in 60 seconds
+		Public  integer `yaml:"public"`  // all requests without a token together: 5 to 59
+		Account integer `yaml:"account"` // requests with each token: 5 to 120
+	} `yaml:"rate_limit"`
 }
 
 // Account is an account at the provider. Either TokenFile or Token is set.

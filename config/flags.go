@@ -15,6 +15,8 @@ import (
 // lines.
 const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 
+const shardEnvar = "SERVER_RENTAL_SHARD"
+
 // Flags holds the values of the command line and of the environment, once the application has parsed its
 // arguments. As for kingpin, an empty value is none.
 type Flags struct {
@@ -39,7 +41,7 @@ func AddFlags(app *kingpin.Application) *Flags {
 		"File that contains the API token of one account, which is named default. $"+tokenEnvar+" can contain the token itself instead.")
 	add(&f.configFile, "config.file", "SERVER_RENTAL_CONFIG_FILE", "FILE",
 		"Configuration file (YAML).")
-	add(&f.shard, "shard", "SERVER_RENTAL_SHARD", "I",
+	add(&f.shard, "shard", shardEnvar, "I",
 		"Index of this shard, from 0: it exports the accounts that hash to it, and shard 0 the public data and the watches.")
 	add(&f.totalShards, "total-shards", "SERVER_RENTAL_TOTAL_SHARDS", "N",
 		"Number of shards that share the accounts of one configuration (default: 1).")
@@ -71,7 +73,7 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {
-		l.checkShard()
+		l.checkShard(lookup)
 		l.checkAccounts(lookup)
 		l.checkAPI()
 		l.checkCollectors()
@@ -86,12 +88,12 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	return &l.Config, nil
 }
 
-// checkShard reads the flags of the shard; 0 of 1 is the default. Of several shards, each needs its
-// index: a platform may not number its processes.
-func (l *loader) checkShard() {
+// checkShard reads the flags of the shard; 0 of 1 is the default. If there are several shards, an
+// empty variable of the index is a fault: the platform did not number this process.
+func (l *loader) checkShard(lookup func(string) (string, bool)) {
 	l.Shard.Total = l.number("--total-shards", cmp.Or(l.flags.totalShards, "1"), 1, maxShards)
 	index := l.flags.shard
-	if l.Shard.Total == 1 {
+	if _, isThere := lookup(shardEnvar); !isThere || l.Shard.Total == 1 {
 		index = cmp.Or(index, "0")
 	}
 	l.Shard.Index = l.number("--shard", index, 0, l.Shard.Total-1)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
@@ -40,6 +41,19 @@ func (c *collectorName) UnmarshalYAML(n *yaml.Node) error {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: collector %s not found", n.Line, n.Value)}}
 	}
 	*c = collectorName(n.Value)
+	return nil
+}
+
+// integer is an int that is never rounded, unlike that of YAML's package.
+type integer int
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (i *integer) UnmarshalYAML(n *yaml.Node) error {
+	value, err := strconv.Atoi(n.Value)
+	if err != nil {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s", n.Line, n.ShortTag())}}
+	}
+	*i = integer(value)
 	return nil
 }
 

@@ -41,6 +41,10 @@ type options struct {
 	printed                bool // whether help or version was printed, and nothing else is to do
 }
 
+// The values of --log.level and --log.format.
+func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
+func logFormats() []string { return []string{"logfmt", "json"} }
+
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
@@ -66,8 +70,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
-	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
-	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
+	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
+	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
 	var off []string // kingpin shows --[no-]NAME for all
 	for _, f := range app.Model().Flags {
 		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
@@ -78,8 +82,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	return app, o
 }
 
-// parse reads the command line; the options are those before the error. Most values are validated later,
-// so that all errors are reported together.
+// parse reads the command line; the options are those before the error. Values are validated later, so
+// that all errors are reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
@@ -91,7 +95,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 
 // repeatsArgument matches the messages of kingpin that repeat more than the name of a flag: it may be a
 // secret.
-var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+|enum value must be one of [\w,]+\w),?\s.*`)
+var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+)\s.*`)
 
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {
@@ -99,7 +103,7 @@ func (o *options) configure(lookup func(string) (string, bool)) (*config.Config,
 	if err == nil && o.Demo {
 		configureDemo(cfg)
 	}
-	errs := []error{err}
+	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
@@ -143,6 +147,13 @@ func (o *options) checkServer() []error {
 	return errs
 }
 
+func oneOf(flag, value string, values []string) error {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
+}
+
 // printSummary prints that the configuration is valid, the requests that it causes, and how to
 // check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
@@ -150,7 +161,7 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	public, account := cfg.RequestRates()
 	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, limits.Public-rentalapi.Burst)
 	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %.1f of %d\n", a.Name, account, limits.Account-rentalapi.Burst)
+		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, limits.Account-rentalapi.Burst)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

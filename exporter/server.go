@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
@@ -80,11 +81,13 @@ const (
 // limit serves at most maxRequests requests at a time. Health and reloads, which hold no memory, do not
 // count: a reload may hang, and slow clients must not make the process look dead.
 func limit(h http.Handler) http.Handler {
-	slots := make(chan struct{}, maxRequests)
+	slots := semaphore.NewWeighted(maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != web.HealthyPath && r.URL.Path != web.ReloadPath {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+			if slots.Acquire(r.Context(), 1) != nil {
+				return // the client left
+			}
+			defer slots.Release(1)
 		}
 		h.ServeHTTP(w, r)
 	})

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
@@ -74,7 +75,7 @@ func TestIdleClients(t *testing.T) {
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	for path, others := range map[string][]string{web.ReloadPath: {"/metrics", web.HealthyPath}, "/": {web.HealthyPath}} {
-		synctest.Test(t, func(*testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			end := make(chan struct{})
 			h := limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == path {
@@ -88,6 +89,9 @@ func TestLimit(t *testing.T) {
 			for _, other := range others {
 				h.ServeHTTP(nil, httptest.NewRequest(http.MethodGet, other, nil)) // a deadlock if it waits
 			}
+			left, leave := context.WithCancel(t.Context())
+			leave()
+			h.ServeHTTP(nil, httptest.NewRequestWithContext(left, http.MethodGet, "/", nil)) // likewise
 			close(end)
 		})
 	}

@@ -70,8 +70,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
-	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
-	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
+	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
+	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
 	var off []string // kingpin shows --[no-]NAME for all
 	for _, f := range app.Model().Flags {
 		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {

@@ -85,8 +85,8 @@ func difference(a, b []config.Account) []config.Account {
 
 // settings returns how requests to the API are sent.
 func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
-	limits := rentalapi.Limits{Public: int(cfg.API.RateLimit.Public), Account: int(cfg.API.RateLimit.Account)}
-	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: limits}
+	limits := cfg.API.RateLimit
+	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
 	if e.env.Unlimited || e.demo != nil {
 		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestAge has what a response says of its age. When it was made is by the wall clock: the monotonic one

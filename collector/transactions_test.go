@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // oneEntry is a balance transaction as the provider sends it.

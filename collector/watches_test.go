@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestWatchMatches tests each criterion with plans that differ in one field. A value that is not

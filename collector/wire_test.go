@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestNumbers has numbers of each kind. Money is rounded to a millionth, and nothing is 0; sums and

@@ -18,9 +18,9 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter/demo"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 

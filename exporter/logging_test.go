@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-kit/log/level"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestLog logs a text that would begin a line, or change the terminal, and a message of a library.

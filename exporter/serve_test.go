@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are

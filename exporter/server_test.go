@@ -20,7 +20,7 @@ import (
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // start is the time at which every synctest bubble starts.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // testServer returns an active server as the provider sends it.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestUnusableResponse has a fault at one endpoint from the start until it is repaired: success, counted

@@ -13,8 +13,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // series are the value and the labels of a metric, whose name has no namespace.

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // fakeSource is the data that the pages show.

@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/exporter/demo"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/demo"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 )
 
 // interval is the time between two moments; a moment is a multiple of it. The recording rules about

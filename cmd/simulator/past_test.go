@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)

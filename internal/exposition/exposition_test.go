@@ -24,7 +24,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // acceptHeaders returns headers of scrapers by their names.

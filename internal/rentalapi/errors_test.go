@@ -20,7 +20,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestDescribe asserts that errors repeat nothing that the other side sent, and no

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // percent is a field type with its own decoding.

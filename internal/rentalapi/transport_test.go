@@ -18,7 +18,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 const emptyList = `{"data":[]}`

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"

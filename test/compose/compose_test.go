@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 

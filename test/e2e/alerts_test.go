@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/ntfy"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestProjectHome moves a copy of the project, which then names the old place nowhere and still

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 )
 
@@ -96,14 +96,14 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 }
 `)
 	c.edit("collector/resource.go", "sshKeys(), servers(),", "sshKeys(), servers(), invoices(),")
-	c.edit("internal/simulator/world.go", "Configurations, SSHKeys, Servers []Object", "Configurations, SSHKeys, Servers, Invoices []Object")
-	c.edit("internal/simulator/example.go", "\t\tSSHKeys: ", `		Invoices: []Object{{"id": makeID("inv", name, 0), "amount": Object{"usd": 59.0}, "status": "paid", "issued_at": "2026-03-01"}},
+	c.edit("simulator/world.go", "Configurations, SSHKeys, Servers []Object", "Configurations, SSHKeys, Servers, Invoices []Object")
+	c.edit("simulator/example.go", "\t\tSSHKeys: ", `		Invoices: []Object{{"id": makeID("inv", name, 0), "amount": Object{"usd": 59.0}, "status": "paid", "issued_at": "2026-03-01"}},
 		SSHKeys: `)
-	c.edit("internal/simulator/resources.go", "\t\tname: \"ssh-keys\"", `		name: "invoices", private: true,
+	c.edit("simulator/resources.go", "\t\tname: \"ssh-keys\"", `		name: "invoices", private: true,
 		list: func(_ *World, a *Account) []Object { return a.Invoices },
 	}, {
 		name: "ssh-keys"`)
-	c.run("gofmt", "-w", "internal/simulator")
+	c.run("gofmt", "-w", "simulator")
 	c.write("collector/testdata/invoices/document.golden", `
 {
   "data": [
@@ -118,7 +118,7 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 }
 `)
 	c.run("make", "golden")
-	c.run("go", "vet", "./collector", "./internal/simulator")
+	c.run("go", "vet", "./collector", "./simulator")
 	if !strings.Contains(c.run("go", "run", ".", "--demo", "--once"), "\nserver_rental_invoice_amount_usd{") {
 		t.Error("the demo has no invoices")
 	}

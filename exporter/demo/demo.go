@@ -3,7 +3,7 @@ package demo
 
 import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 )
 
 // Accounts returns the names of the accounts by token.

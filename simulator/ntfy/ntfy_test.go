@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/ntfy"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/ntfy"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 func TestHandler(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator/simtest"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestActivity lets a day pass: every state occurs, and balances follow from transactions.
@@ -147,6 +147,6 @@ func TestShape(t *testing.T) {
 		got, want := map[string]string{}, map[string]string{}
 		addShape(got, "", simtest.Decode(t, []byte(get(a, endpoint).Body)))
 		addShape(want, "", document)
-		simtest.AssertEqual(t, endpoint+" of internal/simulator/resources.go, beside "+path, got, want)
+		simtest.AssertEqual(t, endpoint+" of simulator/resources.go, beside "+path, got, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 )
 
 // Kind is a kind of fault.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/server-rental-exporter/server_rental_exporter/internal/simulator"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 )
 
 // Tokens of the accounts main and lab, which an [API] starts with by default. Tests that

@@ -3,6 +3,7 @@ package collector
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -58,15 +59,15 @@ func accountOf(r Resource) string {
 }
 
 // Get implements rentalapi.Getter.
-func (f *fetchTest) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
+func (f *fetchTest) Get(_ context.Context, path string, query url.Values, read func(*json.Decoder) error) (rentalapi.Response, error) {
 	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
 	if f.before != nil {
 		f.before(query)
 	}
 	if f.body != nil {
-		return f.response, f.body(query), nil
+		return f.response, read(json.NewDecoder(bytes.NewReader(f.body(query))))
 	}
-	return f.response, []byte(f.Body(path+"?"+query.Encode(), simtest.MainToken)), nil
+	return f.response, read(json.NewDecoder(strings.NewReader(f.Body(path+"?"+query.Encode(), simtest.MainToken))))
 }
 
 // fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such

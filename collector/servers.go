@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -34,19 +35,19 @@ type address struct{ netip.Addr }
 
 // Decode implements rentalapi.Value.
 func (a *address) Decode(value any) string {
-	list, isList := value.([]any)
-	if !isList {
-		list = []any{value}
+	text, isText := value.(string)
+	list := []*string{&text}
+	if array, isArray := value.(json.RawMessage); isArray {
+		isText = json.Unmarshal(array, &list) == nil
 	}
 	for _, element := range list {
-		text, ok := element.(string)
-		text = strings.TrimSpace(text)
+		text := strings.TrimSpace(*cmp.Or(element, new(string)))
 		prefix, err := netip.ParsePrefix(text)
 		found := prefix.Addr()
 		if err != nil {
 			found, err = netip.ParseAddr(text)
 		}
-		if !ok && element != nil || text != "" && err != nil {
+		if !isText || text != "" && err != nil {
 			return "not an address or an array of addresses"
 		}
 		a.Addr = cmp.Or(a.Addr, found)

@@ -96,6 +96,9 @@ func (l *loader) checkHTTP() {
 		err = errors.New("proxy_url: invalid URL")
 	}
 	if err == nil {
+		err = rentalapi.CheckFiles(settings.HTTPClientConfig)
+	}
+	if err == nil {
 		_, err = promconfig.NewTLSConfig(&settings.TLSConfig)
 	}
 	if err != nil {

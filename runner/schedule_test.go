@@ -3,8 +3,10 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,4 +212,55 @@ func TestDataTimestamp(t *testing.T) {
 		}
 		h.assertEqual("data", h.values(name), want)
 	})
+}
+
+// TestNeighboursThatHang has accounts whose endpoints, or one of them, accept requests and never respond:
+// how often public data is asked for, and whose balances are there.
+func TestNeighboursThatHang(t *testing.T) {
+	for name, c := range map[string]struct {
+		accounts, hanging int // the first of the accounts hang
+		path              string
+	}{"sixteen accounts": {20, 16, ""}, "an endpoint of 150 accounts": {150, 150, "/topups"}, "half of 60 accounts": {60, 30, ""}} {
+		t.Run(name, func(t *testing.T) {
+			accounts := map[string]string{}
+			for i := range c.accounts {
+				accounts[fmt.Sprint("secret-", i)] = fmt.Sprint("account-", i)
+			}
+			withProvider(t, simulator.Options{Accounts: accounts}, func(_ *testing.T, h *harness) {
+				h.limits = rentalapi.Limits{Public: 30, Account: 60}
+				h.reset()
+				spec := Spec{API: "test", Collectors: map[string]collector.Timing{}}
+				for _, r := range collector.Resources() {
+					spec.Collectors[r.Name] = r.Timing
+				}
+				for i := range c.accounts {
+					token := fmt.Sprint("secret-", i)
+					spec.Accounts = append(spec.Accounts, testAccount(accounts[token], token))
+					if i < c.hanging {
+						h.Inject(simtest.Fault{Path: c.path, Token: token, Kind: simtest.Hang})
+					}
+				}
+				began := time.Now()
+				h.run(spec)
+				time.Sleep(5 * time.Minute)
+				for path, most := range map[string]time.Duration{"/plans": 75 * time.Second, "/locations": 75 * time.Second, "/status": 45 * time.Second} {
+					before := began
+					for _, r := range h.requestsFor(path) {
+						if gap := r.Time.Sub(before); gap > most {
+							t.Errorf("%s: not asked for %v, want at most %v", path, gap, most)
+						}
+						before = r.Time
+					}
+				}
+				want := c.accounts - c.hanging
+				if c.path != "" {
+					want = c.accounts
+				}
+				success := h.scrape().CollectorSuccess()
+				maps.DeleteFunc(success, func(of string, value float64) bool { return !strings.HasPrefix(of, "account ") || value != 1 })
+				h.assertEqual("accounts whose last fetch succeeded", len(success), want)
+				h.assertEqual("balances", len(h.values("account_balance_usd")), want)
+			})
+		})
+	}
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -55,8 +57,9 @@ type moment struct {
 }
 
 // Get implements rentalapi.Getter.
-func (m *moment) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
-	return rentalapi.Response{Received: m.now, Date: m.now}, []byte(m.Body(path+"?"+query.Encode(), m.token)), nil
+func (m *moment) Get(_ context.Context, path string, query url.Values, read func(*json.Decoder) error) (rentalapi.Response, error) {
+	body := m.Body(path+"?"+query.Encode(), m.token)
+	return rentalapi.Response{Received: m.now, Date: m.now}, read(json.NewDecoder(strings.NewReader(body)))
 }
 
 // metrics fetches everything, and returns all metrics.

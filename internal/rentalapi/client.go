@@ -7,8 +7,10 @@ package rentalapi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -38,17 +40,20 @@ type API struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
 
-	slots *semaphore.Weighted // one for each request under way
+	// Turns for large responses, of public requests and of accounts.
+	publicTurn, accountTurn *semaphore.Weighted
 
-	mu       sync.Mutex // guards the limiters, and what is known of the accounts
+	mu       sync.Mutex // guards the rest, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
+	permits  map[lane]*semaphore.Weighted
 }
 
 // New returns an API that sends userAgent with each request. It registers the metrics of
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, slots: semaphore.NewWeighted(maxRequests)}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, permits: map[lane]*semaphore.Weighted{}}
+	a.publicTurn, a.accountTurn = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -81,19 +86,25 @@ type Client struct {
 	token   Token    // returns an empty token for public requests
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
+	turn  *semaphore.Weighted // for its large responses
+	files *semaphore.Weighted // for what may wait for a file
+
 	// These are guarded by the mutex of the API.
-	sent             Fingerprint // the last token that was read
-	rejected         *bool       // whether the API last refused the token; nil if that is not known
-	limit, remaining *float64    // the RateLimit headers; nil if not known
+	hangs            map[string]bool // paths whose last request timed out
+	sent             Fingerprint     // the last token that was read
+	rejected         *bool           // whether the API last refused the token; nil if that is not known
+	limit, remaining *float64        // the RateLimit headers; nil if not known
 }
 
 // Client returns the client of an account, or the public one without account and token. Its
 // requests go to the present base URL, also after another one was set.
 func (a *API) Client(account string, token Token) *Client {
+	c := &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL,
+		turn: a.accountTurn, files: semaphore.NewWeighted(maxFiles), hangs: map[string]bool{}}
 	if token == nil {
-		token = func() (string, error) { return "", nil }
+		c.token, c.turn = func() (string, error) { return "", nil }, a.publicTurn
 	}
-	return &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL}
+	return c
 }
 
 // LastToken identifies the token of the newest request.
@@ -110,40 +121,86 @@ func (a *API) CountFailure(path string, err error) {
 	}
 }
 
-// Get implements Getter. It waits for the rate limit first.
-func (c *Client) Get(ctx context.Context, path string, query url.Values) (r Response, body []byte, err error) {
-	token, err := c.token()
+// Get implements Getter. It waits for the rate limit first. A request holds its permit until read has
+// returned: what waits to be decoded is memory, too.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(*json.Decoder) error) (r Response, err error) {
+	settings := c.api.settings.Load()
+	tokenCtx, stop := context.WithTimeout(ctx, settings.Timeout)
+	defer stop()
+	token, err := within(tokenCtx, c, c.token)
 	if err != nil {
 		c.api.mu.Lock()
 		defer c.api.mu.Unlock()
 		c.rejected = new(true)
-		return r, nil, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
+		return r, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
 	r.Token = fingerprint(token)
-	if err := c.wait(ctx, r.Token); err != nil {
-		return r, nil, err
+	permit, err := c.wait(ctx, r.Token, path)
+	if err != nil {
+		return r, err
 	}
-	defer c.api.slots.Release(1)
-	settings, began, code := c.api.settings.Load(), time.Now(), "error"
+	defer permit.Release(1)
+	began, code := time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	reqCtx = httptrace.WithClientTrace(reqCtx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { c.countLate(r.Token, began) },
 	})
-	resp, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
+	resp, err := within(reqCtx, c, func() (*http.Response, error) {
+		return settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
+	})
 	if err != nil {
 		err = connectionError(reqCtx, err)
 	} else {
 		code = strconv.Itoa(resp.StatusCode)
-		body, err = c.read(reqCtx, resp, &r)
+		err = c.read(reqCtx, resp, &r, read)
 		_ = resp.Body.Close()
 	}
 	if errors.Is(ctx.Err(), context.Canceled) { // cut off, not failed
-		return r, nil, ctx.Err()
+		return r, ctx.Err()
 	}
+	c.api.mu.Lock()
+	c.hangs[path] = err != nil && ReasonOf(err) == Timeout
+	c.api.mu.Unlock()
 	c.api.requests.WithLabelValues(path, code).Inc()
 	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
-	return r, body, err
+	return r, err
+}
+
+// maxFiles bounds what one account left to itself because it waits for a file; so many collectors an
+// account has at most.
+const maxFiles = 16
+
+// errFile is the error of what waits for a file longer than it may take.
+var errFile = &Error{Reason: Timeout, Err: errors.New("timed out reading a file")}
+
+// within returns what f returns, which may read a file that blocks, and knows no end: a second after that
+// of ctx, it is left to itself.
+func within[T any](ctx context.Context, c *Client, f func() (T, error)) (value T, err error) {
+	if !c.files.TryAcquire(1) {
+		return value, errFile
+	}
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer c.files.Release(1)
+		value, err := f()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-time.After(time.Second):
+		return value, errFile
+	}
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
@@ -158,8 +215,8 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 	return (&http.Request{Method: http.MethodGet, URL: target, Header: header}).WithContext(ctx)
 }
 
-// read keeps what the header says, and returns the JSON of a 200.
-func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]byte, error) {
+// read keeps what the header says, and calls read with the JSON of a 200.
+func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, read func(*json.Decoder) error) error {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
@@ -172,13 +229,29 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response) ([]
 	}
 	c.record(resp, r.Token, until)
 	if resp.StatusCode != http.StatusOK {
-		return nil, statusError(resp.StatusCode, until)
+		return statusError(resp.StatusCode, until)
 	}
-	body, err := readBounded(resp.Body)
-	if err != nil {
-		return nil, connectionError(ctx, err)
+	body := &body{Reader: resp.Body}
+	err := decodeContent(ctx, body, c.turn, read)
+	if body.err != nil {
+		return connectionError(ctx, body.err)
 	}
-	return decodedContent(body)
+	return err
+}
+
+// body keeps the first error but io.EOF of a connection.
+type body struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
 }
 
 // sunset returns what the headers Deprecation (RFC 9745) and Sunset (RFC 8594) say. It repeats nothing

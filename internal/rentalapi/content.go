@@ -1,11 +1,24 @@
 package rentalapi
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Bounds on a response. It is decoded while it is read, so that memory holds one value of it as JSON, and
+// what was decoded.
+const (
+	maxBodyBytes  = 16 << 20
+	maxValueBytes = 1 << 20   // bytes of an item, of a single object or of the meta object
+	maxSmallBytes = 256 << 10 // bytes of a response that waits for no other
 )
 
 var (
@@ -13,36 +26,96 @@ var (
 	bom       = []byte("\ufeff")
 )
 
-// readBounded reads up to one byte more than a body may have.
-func readBounded(r io.Reader) ([]byte, error) {
-	var b bytes.Buffer // grows in fewer steps than io.ReadAll
-	_, err := b.ReadFrom(io.LimitReader(r, maxBodyBytes+1))
-	return b.Bytes(), err
+// decodeContent calls read with a decoder of a body: without gzip, which is known by its first bytes,
+// whatever the header says, and without a byte order mark. One that is no JSON object, or is too large,
+// fails with an error that repeats nothing of it.
+func decodeContent(ctx context.Context, body io.Reader, turn *semaphore.Weighted, read func(*json.Decoder) error) error {
+	text, err := openContent(body)
+	if err != nil {
+		return fmt.Errorf("response: %w", err)
+	}
+	c := &content{ctx: ctx, text: text, turn: turn}
+	c.dec = json.NewDecoder(c)
+	defer c.close()
+	err = read(c.dec)
+	switch {
+	case errors.Is(c.err, ErrTooLarge), errors.Is(c.err, errNoTurn):
+		return c.err
+	case c.err != nil:
+		return fmt.Errorf("response: %w", c.err)
+	case errors.As(err, new(*json.SyntaxError)), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a text may repeat a character of the body
+		return fmt.Errorf("response: no valid JSON at byte %d", c.dec.InputOffset())
+	}
+	return err
 }
 
-// decodedContent returns the JSON of a body: without gzip, which is known by its first bytes,
-// whatever the header says, and without a byte order mark. A body that is no object, or is too large,
-// fails with an error that repeats nothing of it.
-func decodedContent(body []byte) ([]byte, error) {
-	if bytes.HasPrefix(body, gzipMagic) {
-		unpacked, err := gzip.NewReader(bytes.NewReader(body))
-		if err == nil {
-			body, err = readBounded(unpacked)
-		}
+// openContent returns the text of a body, which begins with a brace.
+func openContent(body io.Reader) (*bufio.Reader, error) {
+	text := bufio.NewReader(body)
+	if start, _ := text.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) {
+		unpacked, err := gzip.NewReader(text)
 		if err != nil {
-			return nil, fmt.Errorf("response: %w", err)
+			return nil, err
+		}
+		text = bufio.NewReader(unpacked)
+	}
+	if start, _ := text.Peek(len(bom)); bytes.Equal(start, bom) {
+		_, _ = text.Discard(len(bom))
+	}
+	for {
+		switch first, err := text.ReadByte(); {
+		case errors.Is(err, io.EOF):
+			return nil, errors.New("empty")
+		case err != nil:
+			return nil, err
+		case bytes.IndexByte([]byte(" \t\r\n"), first) >= 0:
+		case first == '<':
+			return nil, errors.New("a web page: api.base_url probably leads to a site and not to the API")
+		case first != '{':
+			return nil, errors.New("not a JSON object")
+		default:
+			return text, text.UnreadByte()
 		}
 	}
-	text := bytes.TrimLeft(bytes.TrimPrefix(body, bom), " \t\r\n")
+}
+
+// errNoTurn is the error of a large response whose time ended while others were read.
+var errNoTurn error = &Error{Reason: Timeout, Err: errors.New("timed out while other large responses were read")}
+
+// content is the text of a body within its bounds, for its decoder.
+type content struct {
+	ctx     context.Context
+	text    io.Reader
+	dec     *json.Decoder
+	turn    *semaphore.Weighted // for large responses, one at a time
+	hasTurn bool
+	n       int64 // bytes read
+	err     error // the first one but io.EOF: that of a decoder does not say whose it is
+}
+
+// Read implements io.Reader.
+func (c *content) Read(p []byte) (n int, err error) {
 	switch {
-	case len(body) > maxBodyBytes:
-		return nil, ErrTooLarge
-	case len(text) == 0:
-		return nil, errors.New("response: empty")
-	case text[0] == '<':
-		return nil, errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
-	case text[0] != '{':
-		return nil, errors.New("response: not a JSON object")
+	case c.n > maxBodyBytes, c.n-c.dec.InputOffset() > maxValueBytes:
+		c.err = ErrTooLarge
+	case c.n > maxSmallBytes && !c.hasTurn:
+		if c.hasTurn = c.turn.Acquire(c.ctx, 1) == nil; !c.hasTurn {
+			c.err = errNoTurn
+		}
 	}
-	return text, nil
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err = c.text.Read(p)
+	c.n += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+	return n, err
+}
+
+func (c *content) close() {
+	if c.hasTurn {
+		c.turn.Release(1)
+	}
 }

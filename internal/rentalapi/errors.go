@@ -66,6 +66,9 @@ func ReasonOf(err error) Reason {
 
 // connectionError returns the error of a request whose response did not come in full.
 func connectionError(ctx context.Context, err error) *Error {
+	if errors.Is(err, errFile) {
+		return &Error{Reason: Timeout, Err: fmt.Errorf("api.http: %w", err)}
+	}
 	network, ok := errors.AsType[net.Error](err)
 	if ctx.Err() != nil || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
 		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
@@ -93,6 +96,8 @@ func describe(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		text = err.Error()
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
+		case fileError:
+			return "api.http: " + text
 		case *fs.PathError: // certificates and headers are read again for each request
 			return "api.http: cannot read a file: " + describe(e.Err)
 		case proxyError, *tls.CertificateVerificationError: // a certificate is public

@@ -80,6 +80,10 @@ func TestFiles(t *testing.T) {
 	for _, fetch := range []func() string{header, authority} {
 		simtest.AssertEqual(t, "no file", fetch(), "api.http: cannot read a file: no such file or directory")
 	}
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	simtest.AssertEqual(t, "pipe", []string{header(), authority()}, []string{"api.http: http_headers: X-Tenant: not a regular file", "api.http: tls_config.ca_file: not a regular file"})
 }
 
 // TestProxy has a proxy that refuses connections in words that repeat a secret.

@@ -1,8 +1,10 @@
 package rentalapi
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,10 +23,15 @@ const (
 	problemNull    = "null"
 )
 
+var (
+	errNull     = errors.New(problemNull)
+	errNotArray = errors.New("not an array")
+)
+
 // Value is a field type with its own decoding.
 type Value interface {
-	// Decode sets the value from what encoding/json gives for anything but null, with
-	// json.Number for numbers. It returns what is wrong, for example "not a latitude".
+	// Decode sets the value from a string without blanks around, a json.Number, a bool, or the
+	// json.RawMessage of an array or an object. It returns what is wrong, for example "not a latitude".
 	Decode(value any) (problem string)
 }
 
@@ -55,36 +62,41 @@ type fieldDecoder struct {
 	elements int // elements of all arrays and maps so far
 }
 
-// decodeFields decodes a value of encoding/json into the struct that into points to. A field
-// that is not understood keeps its zero value and is returned as an error; all others are
-// set. A field that is missing or null is an error too, unless it has the tag api:"optional",
-// or if it is missing the tag api:"new".
+// count counts elements of arrays and maps, of which one item may have too many.
+func (d *fieldDecoder) count(n int) error {
+	if d.elements += n; d.elements > maxElements {
+		return fmt.Errorf("more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
+	}
+	return nil
+}
+
+// decodeFields decodes JSON into the struct that into points to. A field that is not understood keeps its
+// zero value and is returned as an error; all others are set. A field that is missing or null is an
+// error too, unless it has the tag api:"optional", or if it is missing the tag api:"new". What no field
+// uses is not decoded.
 //
 // A field is a [Value], a string, a bool, or a struct, a slice, a map with names as keys or a
 // pointer of these; a name is a string or a Value. It panics at a field of any other type.
-func (d *fieldDecoder) decodeFields(value, into any) []FieldError {
+func (d *fieldDecoder) decodeFields(raw json.RawMessage, into any) []FieldError {
 	d.errs = nil
-	d.decode("", value, reflect.ValueOf(into).Elem())
+	d.decode("", raw, reflect.ValueOf(into).Elem())
 	return d.errs
 }
 
-// decode returns false if nothing of the value was understood. Blanks are as in cleanText.
-func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
-	if text, isText := value.(string); isText {
-		value = cleanText(text)
-	}
+// decode returns false if nothing of the value was understood.
+func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
 	problem := ""
 	switch {
-	case value == nil:
+	case isNull(raw):
 		problem = problemNull
 	case v.Kind() == reflect.Pointer:
 		target := reflect.New(v.Type().Elem())
-		if !d.decode(path, value, target.Elem()) {
+		if !d.decode(path, raw, target.Elem()) {
 			return false
 		}
 		v.Set(target)
 	default:
-		problem = d.decodeKind(path, value, v)
+		problem = d.decodeKind(path, raw, v)
 	}
 	if v.Kind() == reflect.String {
 		problem = cmp.Or(problem, tooLong(v.String()))
@@ -96,32 +108,50 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 	return problem == ""
 }
 
-func (d *fieldDecoder) decodeKind(path string, value any, v reflect.Value) (problem string) {
-	if custom, isCustom := v.Addr().Interface().(Value); isCustom {
-		return custom.Decode(value)
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == 'n' }
+
+// scalar returns the value of valid JSON, as for Value; an array or an object stays as it is.
+func scalar(raw json.RawMessage) any {
+	switch raw[0] {
+	case '"':
+		var text string
+		_ = json.Unmarshal(raw, &text) // it is valid
+		return cleanText(text)
+	case 't', 'f':
+		return raw[0] == 't'
+	case '{', '[':
+		return raw
 	}
-	members, isObject := value.(map[string]any)
+	return json.Number(raw)
+}
+
+func (d *fieldDecoder) decodeKind(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+	if custom, isCustom := v.Addr().Interface().(Value); isCustom {
+		return custom.Decode(scalar(raw))
+	}
+	var members map[string]json.RawMessage // nil if it is no object
+	if v.Kind() == reflect.Struct || v.Kind() == reflect.Map {
+		_ = json.Unmarshal(raw, &members)
+	}
 	switch v.Kind() {
 	case reflect.String:
-		text, ok := value.(string)
+		text, ok := scalar(raw).(string)
 		v.SetString(text)
 		return Unless(ok, "not a string")
 	case reflect.Bool:
-		truth, ok := value.(bool)
+		truth, ok := scalar(raw).(bool)
 		v.SetBool(truth)
 		return Unless(ok, "not true or false")
 	case reflect.Slice:
-		elements, ok := value.([]any)
-		d.items(path, elements, v)
-		return Unless(ok, "not an array")
+		return d.items(path, raw, v)
 	case reflect.Map:
 		d.entries(path, members, v)
-		return cmp.Or(Unless(isObject, "not an object"), Unless(len(members) > 0, "empty"))
+		return cmp.Or(Unless(members != nil, "not an object"), Unless(len(members) > 0, "empty"))
 	case reflect.Struct:
-		if isObject {
+		if members != nil {
 			d.fields(path, members, v)
 		}
-		return Unless(isObject, "not an object")
+		return Unless(members != nil, "not an object")
 	}
 	panic(fmt.Sprintf("rentalapi: field %q is of type %s", path, v.Type()))
 }
@@ -138,7 +168,7 @@ func Unless(ok bool, problem string) string {
 // words.
 func cleanText(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Value) {
+func (d *fieldDecoder) fields(path string, members map[string]json.RawMessage, v reflect.Value) {
 	for f, target := range v.Fields() {
 		if !f.IsExported() { // not in the API
 			continue
@@ -146,7 +176,7 @@ func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Val
 		name, tag := cmp.Or(f.Tag.Get("json"), strings.ToLower(f.Name)), f.Tag.Get("api")
 		value, found := members[name]
 		switch {
-		case value == nil && tag == "optional", !found && tag == "new":
+		case isNull(value) && tag == "optional", !found && tag == "new":
 		case !found:
 			d.errs = append(d.errs, FieldError{join(path, name), problemMissing})
 		default:
@@ -156,13 +186,16 @@ func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Val
 }
 
 // entries decodes a map. Its keys become label values like other texts.
-func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Value) {
-	d.elements += len(members)
+func (d *fieldDecoder) entries(path string, members map[string]json.RawMessage, v reflect.Value) {
+	if d.count(len(members)) != nil {
+		return
+	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, key := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		name, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		text := cleanText(key)
-		problem := cmp.Or(d.decodeKind(path, text, name), tooLong(text), Unless(text != "", "empty"))
+		quoted, _ := json.Marshal(text) // a text can be encoded
+		problem := cmp.Or(d.decodeKind(path, quoted, name), tooLong(text), Unless(text != "", "empty"))
 		switch member := join(path, text); {
 		case problem != "":
 			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
@@ -174,15 +207,42 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	}
 }
 
-func (d *fieldDecoder) items(path string, values []any, v reflect.Value) {
-	d.elements += len(values)
-	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
-	for i, value := range values {
+// items decodes an array, until there are too many elements.
+func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+	n := 0
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	err := eachElement(json.NewDecoder(bytes.NewReader(raw)), func(value json.RawMessage) error {
 		element := reflect.New(v.Type().Elem()).Elem()
-		if d.decode(fmt.Sprintf("%s[%d]", path, i), value, element) {
+		if d.decode(fmt.Sprintf("%s[%d]", path, n), value, element) {
 			v.Set(reflect.Append(v, element))
 		}
+		n++
+		return d.count(1)
+	})
+	return Unless(!errors.Is(err, errNotArray), "not an array")
+}
+
+// eachElement calls f with each element of the array that a decoder is at, until f fails. An element is
+// valid during the call only.
+func eachElement(dec *json.Decoder, f func(raw json.RawMessage) error) error {
+	switch start, err := dec.Token(); {
+	case err != nil:
+		return err
+	case start == nil:
+		return errNull
+	case start != json.Delim('['):
+		return errNotArray
 	}
+	for raw := json.RawMessage(nil); dec.More(); {
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		if err := f(raw); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
 }
 
 // tooLong returns what is wrong with a text that is too long, and else nothing.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -62,28 +63,57 @@ func (a *API) limiter(token Fingerprint) *limiter {
 	return l
 }
 
+// lane is what shares permits: requests to an endpoint wait neither for those to another one, nor for
+// those of accounts that hang there.
+type lane struct {
+	path  string
+	hangs bool
+}
+
+// Requests at a time in a lane. With six endpoints of accounts, and four public ones that are asked one at a
+// time, 28 connections are open at most, so that a process with 64 file descriptors can still serve.
+const (
+	maxRequests        = 3
+	maxHangingRequests = 1
+)
+
+// lane returns the permits for requests to a path.
+func (c *Client) lane(path string) *semaphore.Weighted {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	of, n := lane{path, c.hangs[path]}, int64(maxRequests)
+	if of.hangs {
+		n = maxHangingRequests
+	}
+	if c.api.permits[of] == nil {
+		c.api.permits[of] = semaphore.NewWeighted(n)
+	}
+	return c.api.permits[of]
+}
+
 // wait returns when a request with a token may be sent, or fails with an *Error or the cause of ctx.
-// It takes a slot, which the caller must free: a request is counted when only its connection can
+// It takes a permit, which the caller must release: a request is counted when only its connection can
 // delay it.
-func (c *Client) wait(ctx context.Context, token Fingerprint) error {
+func (c *Client) wait(ctx context.Context, token Fingerprint, path string) (permit *semaphore.Weighted, err error) {
 	c.api.mu.Lock()
 	c.sent = token // once: a request that waits longer is not a newer one
 	c.api.mu.Unlock()
+	permit = c.lane(path)
 	for {
-		if c.api.slots.Acquire(ctx, 1) != nil {
-			return context.Cause(ctx)
+		if permit.Acquire(ctx, 1) != nil {
+			return nil, context.Cause(ctx)
 		}
 		delay, err := c.take(token)
 		if err == nil && delay == 0 {
-			return nil
+			return permit, nil
 		}
-		c.api.slots.Release(1)
+		permit.Release(1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-time.After(delay):
 		}
 	}

@@ -22,10 +22,11 @@ func TestLimiterRate(t *testing.T) {
 			var got [3]int
 			start := time.Now()
 			for {
-				if err := client.wait(t.Context(), fingerprint("secret")); err != nil {
+				permit, err := client.wait(t.Context(), fingerprint("secret"), "/servers")
+				if err != nil {
 					t.Fatal(err)
 				}
-				client.api.slots.Release(1)
+				permit.Release(1)
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {
 					if time.Since(start) <= within {
 						got[i]++
@@ -48,8 +49,9 @@ func TestLimiters(t *testing.T) {
 		client := api.Client("main", nil)
 		wait := func(token string) time.Duration {
 			start := time.Now()
-			simtest.AssertEqual(t, "error", client.wait(t.Context(), fingerprint(token)), error(nil))
-			api.slots.Release(1)
+			permit, err := client.wait(t.Context(), fingerprint(token), "/servers")
+			simtest.AssertEqual(t, "error", err, error(nil))
+			permit.Release(1)
 			return time.Since(start)
 		}
 		for range Burst {

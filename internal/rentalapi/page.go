@@ -1,12 +1,12 @@
 package rentalapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"reflect"
@@ -18,13 +18,9 @@ import (
 // MaxPageItems is the largest page size that the API gives.
 const MaxPageItems = 100
 
-// Bounds on the memory that a response takes. Decoded, a value is many times as large as in
-// JSON.
-const (
-	maxBodyBytes  = 16 << 20
-	maxValueBytes = 1 << 20 // bytes of an item, of a single object or of the meta object
-	maxElements   = 250_000 // elements of all arrays and maps within the items of a list
-)
+// maxElements bounds the elements of all arrays and maps within the items of a list, which take many
+// times the memory of their JSON.
+const maxElements = 250_000
 
 // Response is what is known about a response besides its body.
 type Response struct {
@@ -38,9 +34,9 @@ type Response struct {
 // Getter makes GET requests of one account, or public ones. A Client makes them to the
 // provider, within its rate limit.
 type Getter interface {
-	// Get makes one request and returns the JSON of a 200, at most 16 MiB; any other status is an
-	// error. The path is relative to the base URL.
-	Get(ctx context.Context, path string, query url.Values) (Response, []byte, error)
+	// Get makes one request, and calls read with the JSON of a 200; any other status is an error.
+	// The path is relative to the base URL.
+	Get(ctx context.Context, path string, query url.Values, read func(*json.Decoder) error) (Response, error)
 }
 
 // Object is one response with a single object in data.
@@ -66,72 +62,89 @@ type PageMeta struct {
 	Limit *Count `api:"optional"` // the size of a page
 }
 
-// envelope holds the parts of a response; those that it lacks are empty.
-type envelope struct{ Data, Meta, Error json.RawMessage }
-
-// getEnvelope makes one request. Its errors repeat nothing of the content, which might be private. An
-// error beside data fails with ErrIncomplete.
-func getEnvelope(ctx context.Context, api Getter, path string, query url.Values) (r Response, e envelope, err error) {
-	r, body, err := api.Get(ctx, path, query)
-	if err != nil {
-		return r, e, err
-	}
-	var syntax *json.SyntaxError // its text repeats a character of the body
-	switch err := json.Unmarshal(body, &e); {
-	case errors.As(err, &syntax):
-		return r, e, fmt.Errorf("response: no valid JSON at byte %d", syntax.Offset)
-	case e.Error != nil && string(e.Error) != "null":
-		return r, e, fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
-	case e.Data == nil:
-		return r, e, errors.New("data: missing")
-	}
-	return r, e, nil
+// getEnvelope makes one request, and calls data with a decoder at the value of that name. It returns the
+// meta object. Its errors repeat nothing of the content, which might be private. An error beside data
+// fails with ErrIncomplete.
+func getEnvelope(ctx context.Context, api Getter, path string, query url.Values, data func(*json.Decoder) error) (r Response, meta json.RawMessage, err error) {
+	r, err = api.Get(ctx, path, query, func(dec *json.Decoder) error {
+		dataErr, failure := errors.New("missing"), json.RawMessage(nil)
+		_, err := dec.Token() // the content begins with a brace
+		for err == nil && dec.More() {
+			var name json.Token
+			if name, err = dec.Token(); err != nil {
+				break
+			}
+			switch name {
+			case "data":
+				if dataErr = data(dec); !errors.Is(dataErr, errNull) { // beside which there may be an error
+					err = dataErr
+				}
+			case "meta":
+				err = dec.Decode(&meta)
+			case "error":
+				err = dec.Decode(&failure)
+			default:
+				err = dec.Decode(new(json.RawMessage))
+			}
+		}
+		if err == nil {
+			err = readEnd(dec)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !isNull(failure):
+			return fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
+		case dataErr != nil:
+			return fmt.Errorf("data: %w", dataErr)
+		}
+		return nil
+	})
+	return r, meta, err
 }
 
-// decodeValue returns what encoding/json gives for JSON, with json.Number for numbers. More than
-// maxValueBytes fail with ErrTooLarge.
-func decodeValue(raw json.RawMessage) (value any, err error) {
-	if len(raw) > maxValueBytes {
-		return nil, ErrTooLarge
+// readEnd reads the end of an object, after which there must be nothing.
+func readEnd(dec *json.Decoder) error {
+	if _, err := dec.Token(); err != nil {
+		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	err = dec.Decode(&value)
-	return value, err
+	switch _, err := dec.Token(); {
+	case err == nil:
+		return new(json.SyntaxError)
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
 }
 
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
-	r, e, err := getEnvelope(ctx, api, path, nil)
-	if err != nil {
-		return o, err
-	}
-	value, err := decodeValue(e.Data)
-	if err != nil {
-		return o, fmt.Errorf("data: %w", err)
-	}
-	o = Object[T]{Response: r, Value: new(T)}
-	o.Errors = new(fieldDecoder).decodeFields(value, o.Value)
-	return o, nil
+	o.Value = new(T)
+	o.Response, _, err = getEnvelope(ctx, api, path, nil, func(dec *json.Decoder) error {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		if isNull(raw) {
+			return errNull
+		}
+		o.Errors = new(fieldDecoder).decodeFields(raw, o.Value)
+		return nil
+	})
+	return o, err
 }
 
 // GetList makes one request for a list of items T, which are structs with a field ID, whose kind is
 // string. M is its meta object without count. More than maxItems fail with ErrTooLarge, fewer than its
 // own meta.count with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, api Getter, path string, query url.Values, maxItems int) (p Page[T, M], err error) {
-	r, e, err := getEnvelope(ctx, api, path, query)
+	r, meta, err := getEnvelope(ctx, api, path, query, func(dec *json.Decoder) error { return p.readItems(dec, maxItems) })
 	if err != nil {
 		return p, err
 	}
 	p.Response = r
-	if err := p.readItems(e.Data, maxItems); err != nil {
-		return p, err
-	}
-	meta, err := decodeValue([]byte(cmp.Or(string(e.Meta), "{}")))
-	if err != nil {
-		return p, fmt.Errorf("meta: %w", err)
-	}
-	return p, p.readMeta(meta)
+	return p, p.readMeta([]byte(cmp.Or(string(meta), "{}")))
 }
 
 // GetPage fetches one page of at most size items of the list that a filter selects; pages count from 1.
@@ -157,7 +170,7 @@ func GetPage[T any](ctx context.Context, api Getter, path string, filter url.Val
 }
 
 // readMeta reads the meta object, after the items.
-func (p *Page[T, M]) readMeta(meta any) error {
+func (p *Page[T, M]) readMeta(meta json.RawMessage) error {
 	var m struct {
 		Count *Count `api:"optional"`
 	}
@@ -174,30 +187,22 @@ func (p *Page[T, M]) readMeta(meta any) error {
 }
 
 // readItems reads the items of a list, one at a time, and keeps those with a usable id.
-func (p *Page[T, M]) readItems(data json.RawMessage, maxItems int) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if start, _ := dec.Token(); start != json.Delim('[') {
-		return errors.New("data: not an array")
-	}
+func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
-	for raw := json.RawMessage(nil); dec.More(); p.Count++ {
+	err := eachElement(dec, func(raw json.RawMessage) error {
 		if p.Count == maxItems {
-			return fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)
-		}
-		_ = dec.Decode(&raw) // cannot fail: the whole body was read as JSON
-		value, err := decodeValue(raw)
-		if err != nil {
-			return fmt.Errorf("data[%d]: %w", p.Count, err)
+			return fmt.Errorf("more than %d items: %w", maxItems, ErrTooLarge)
 		}
 		item := new(T)
-		errs := d.decodeFields(value, item)
-		if d.elements > maxElements {
-			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
-		}
-		p.add(item, errs)
+		p.add(item, d.decodeFields(raw, item))
+		p.Count++
+		return d.count(0)
+	})
+	if err != nil && !errors.Is(err, errNull) {
+		err = fmt.Errorf("data: %w", err)
 	}
-	return nil
+	return err
 }
 
 // add keeps an item with a usable id, and counts one that was not understood in full.

@@ -82,11 +82,13 @@ func TestTooLarge(t *testing.T) {
 	}
 	const tooLarge = "response is too large"
 	for name, c := range map[string]struct{ body, want string }{
-		"body":  {`{"data":["` + strings.Repeat("x", 16<<20), tooLarge},
-		"text":  {`{"data":["` + strings.Repeat("x", 15<<20) + `"]}`, "data[0]: " + tooLarge},
-		"meta":  {`{"data":[],"meta":[0` + strings.Repeat(",0", 7<<20) + "]}", "meta: " + tooLarge},
-		"items": {`{"data":[{}` + strings.Repeat(",{}", 5<<20) + "]}", "data: more than 10 items: " + tooLarge},
-		"item":  {`{"data":[` + item("a", 500_000) + "]}", "data[0]: " + tooLarge},
+		"body":    {`{"data":["` + strings.Repeat("x", 16<<20), tooLarge},
+		"text":    {`{"data":["` + strings.Repeat("x", 15<<20) + `"]}`, tooLarge},
+		"meta":    {`{"data":[],"meta":[0` + strings.Repeat(",0", 7<<20) + "]}", tooLarge},
+		"items":   {`{"data":[{}` + strings.Repeat(",{}", 5<<20) + "]}", "data: more than 10 items: " + tooLarge},
+		"item":    {`{"data":[` + item("a", 500_000) + "]}", tooLarge},
+		"unused":  {`{"data":[{"id":"a","locations":[],"more":[{}` + strings.Repeat(",{}", 1<<18) + `]}],"more":{}}`, ""},
+		"members": {`{"data":[{"id":"a","locations":[]` + strings.Repeat(`,"":0`, 200_000) + `}]}`, ""},
 		"many elements": {
 			`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",
 			"data: more than 250000 elements of arrays and objects: response is too large",

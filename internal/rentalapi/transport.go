@@ -3,18 +3,18 @@ package rentalapi
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
 )
 
-const (
-	maxRequests    = 16        // requests at a time, each with its connection, so that a process with 64 file descriptors can still serve
-	maxHeaderBytes = 256 << 10 // bytes of a response header
-)
+const maxHeaderBytes = 256 << 10 // bytes of a response header
 
 // Dial opens a connection. Its signature is that of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -46,11 +46,53 @@ func NewTransport(cfg promconfig.HTTPClientConfig, dial Dial) (http.RoundTripper
 		t.Protocols.SetHTTP1(true)
 		return t, nil
 	})
-	if err != nil || cfg.HTTPHeaders == nil {
-		return rt, err
+	if err != nil {
+		return nil, err
 	}
-	return promconfig.NewHeadersRoundTripper(cfg.HTTPHeaders, rt), nil
+	if cfg.HTTPHeaders != nil {
+		rt = promconfig.NewHeadersRoundTripper(cfg.HTTPHeaders, rt)
+	}
+	return fileRoundTripper{rt, cfg}, nil
 }
+
+// fileRoundTripper reads no file that is a pipe, which would block.
+type fileRoundTripper struct {
+	http.RoundTripper
+	cfg promconfig.HTTPClientConfig
+}
+
+// RoundTrip implements http.RoundTripper.
+func (rt fileRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := CheckFiles(rt.cfg); err != nil {
+		return nil, err
+	}
+	return rt.RoundTripper.RoundTrip(r)
+}
+
+// CheckFiles returns an error, with its setting, if one of the files that are read for each request is no
+// regular one.
+func CheckFiles(cfg promconfig.HTTPClientConfig) error {
+	files := map[string]string{"tls_config.ca_file": cfg.TLSConfig.CAFile, "tls_config.cert_file": cfg.TLSConfig.CertFile, "tls_config.key_file": cfg.TLSConfig.KeyFile}
+	if cfg.HTTPHeaders != nil {
+		for name, header := range cfg.HTTPHeaders.Headers {
+			for _, file := range header.Files {
+				files["http_headers: "+name] = file
+			}
+		}
+	}
+	for _, setting := range slices.Sorted(maps.Keys(files)) {
+		if info, err := os.Stat(files[setting]); err == nil && !info.Mode().IsRegular() {
+			return fileError(setting + ": not a regular file")
+		}
+	}
+	return nil
+}
+
+// fileError is what is wrong with a file of the HTTP client.
+type fileError string
+
+// Error returns it with its setting.
+func (e fileError) Error() string { return string(e) }
 
 // fileSecret returns the reader of a file; nil if there is none.
 func fileSecret(file string) promconfig.SecretReader {

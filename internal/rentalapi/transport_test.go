@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -116,19 +118,101 @@ func TestSlowConnections(t *testing.T) {
 	})
 }
 
-// TestConnectionBound has more requests at a time than connections are allowed.
-func TestConnectionBound(t *testing.T) {
+// TestPermits has more requests at a time to an endpoint than it has permits: they are held until a
+// response was read, and those that hang leave room for others.
+func TestPermits(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.Inject(simtest.Fault{Kind: simtest.Hang})
-		var all sync.WaitGroup
-		for i := range 40 {
-			all.Go(func() {
-				simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.client.Client("", func() (string, error) { return fmt.Sprint("secret-", i), nil }), "/servers")), "timed out before the response was complete")
+		h.reply(200, `{}`)
+		enough, reading := make(chan struct{}), atomic.Int64{}
+		fetch := func(c *Client, path string) error {
+			_, err := c.Get(t.Context(), path, nil, func(*json.Decoder) error {
+				reading.Add(1)
+				<-enough
+				return nil
 			})
+			return err
 		}
-		time.Sleep(5 * time.Second)
-		simtest.AssertEqual(t, "requests at a time", len(h.Requests()), maxRequests)
+		var all sync.WaitGroup
+		for i := range 10 {
+			c := h.account("", fmt.Sprint("secret-", i))
+			for _, path := range []string{"/servers", "/topups"} {
+				all.Go(func() { simtest.AssertEqual(t, path, fetch(c, path), error(nil)) })
+			}
+		}
+		synctest.Wait()
+		simtest.AssertEqual(t, "responses that are read at a time, and requests", []int{int(reading.Load()), len(h.Requests())}, []int{2 * maxRequests, 2 * maxRequests})
+		close(enough)
 		all.Wait()
+
+		defer h.Inject(simtest.Fault{Token: "secret-hangs", Kind: simtest.Hang})()
+		const timedOut = "timed out before the response was complete"
+		hanging := []*Client{h.account("", "secret-hangs"), h.account("", "secret-hangs"), h.account("", "secret-hangs")}
+		for _, wait := range []time.Duration{10 * time.Second, 0} { // at first, and when they are known to hang
+			for _, c := range hanging {
+				all.Go(func() { simtest.AssertEqual(t, "account that hangs", errorText(fetch(c, "/servers")), timedOut) })
+			}
+			synctest.Wait()
+			began := time.Now()
+			simtest.AssertEqual(t, "another account", fetch(h.main(), "/servers"), error(nil))
+			simtest.AssertEqual(t, "its delay", time.Since(began), wait)
+			all.Wait()
+		}
+	})
+}
+
+// TestLargeResponses has large responses that stop halfway: others wait for them, small and public ones do
+// not.
+func TestLargeResponses(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		large := strings.Repeat(`{"zz":"`+strings.Repeat("x", 1000)+`"},`, 500)
+		h.Inject(simtest.Fault{Path: "/servers", Handler: func(w http.ResponseWriter, r *http.Request) {
+			begin(w, `{"data":[`+large)
+			<-r.Context().Done()
+		}})
+		h.Inject(simtest.Fault{Path: "/ssh-keys", Handler: simtest.Reply(200, nil, `{"data":[{"id":"a"}], "zz":[`+large+`{}]}`)})
+		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(200, nil, `{"data":[{"id":"a"}], "zz":[`+large+`{}]}`)})
+		h.Inject(simtest.Fault{Path: "/topups", Handler: simtest.Reply(200, nil, emptyList)})
+		first := make(chan error)
+		fetch := func(c *Client, path string) error {
+			_, err := GetList[testItem, struct{}](t.Context(), c, path, nil, 1000)
+			return err
+		}
+		go func() { first <- fetch(h.main(), "/servers") }()
+		synctest.Wait()
+		lab := h.account("lab", simtest.LabToken)
+		began := time.Now()
+		simtest.AssertEqual(t, "a small one", fetch(lab, "/topups"), error(nil))
+		simtest.AssertEqual(t, "a large public one", fetch(h.public(), "/plans"), error(nil))
+		simtest.AssertEqual(t, "their delay", time.Since(began), time.Duration(0))
+		simtest.AssertEqual(t, "another large one", errorText(fetch(lab, "/ssh-keys")), "timed out while other large responses were read")
+		simtest.AssertEqual(t, "the one that stops", errorText(<-first), "timed out before the response was complete")
+		simtest.AssertEqual(t, "after it", fetch(lab, "/ssh-keys"), error(nil))
+	})
+}
+
+// TestStuckFile has a token file that blocks: what waits for it fails, says so, and is bounded until the
+// file can be read.
+func TestStuckFile(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, emptyList)
+		readable := make(chan struct{})
+		stuck := h.newClient("main", func() (string, error) {
+			<-readable
+			return simtest.MainToken, nil
+		})
+		for n := range maxFiles + 1 {
+			began := time.Now()
+			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), stuck, "/servers")), "token file: timed out reading a file")
+			want := 11 * time.Second
+			if n == maxFiles {
+				want = 0
+			}
+			simtest.AssertEqual(t, "duration", time.Since(began), want)
+		}
+		simtest.AssertEqual(t, "another account", fetchList(t.Context(), h.account("lab", simtest.LabToken), "/servers"), error(nil))
+		close(readable)
+		synctest.Wait()
+		simtest.AssertEqual(t, "a file that can be read again", fetchList(t.Context(), stuck, "/servers"), error(nil))
 	})
 }
 

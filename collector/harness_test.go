@@ -126,9 +126,7 @@ func textOf(t testing.TB, metrics []*metric.Sample) string {
 			t.Errorf("%s: not among the definitions: a metric.Set must define it", m.Definition.Name)
 		}
 	}
-	p := exposition.NewPublisher(&exposition.Group{Definitions: Definitions(), Collect: func(time.Time) ([]*metric.Sample, time.Time) {
-		return metrics, time.Time{}
-	}})
+	p := exposition.NewPublisher(Definitions(), func(time.Time) ([]*metric.Sample, time.Time) { return metrics, time.Time{} })
 	p.Publish()
 	families, err := prometheus.Gatherers{p}.Gather()
 	if err != nil {

@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
-	"github.com/server-rental-exporter/server_rental_exporter/exporter"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // Matchers of the variables. They match only series with the label.
@@ -20,7 +20,7 @@ const (
 // definition returns a metric of the exporter by its name without prefix. It panics if there is none,
 // so that a metric that is renamed fails here.
 func definition(name string) *metric.Definition {
-	for _, d := range exporter.Definitions() {
+	for _, d := range runner.Definitions() {
 		if d.Name == metric.Namespace+name || d.Type == "histogram" && d.Name+"_bucket" == metric.Namespace+name {
 			return d
 		}

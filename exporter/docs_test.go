@@ -14,12 +14,13 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.
 func TestMetricsDocument(t *testing.T) {
-	rest := Definitions()
+	rest := runner.Definitions()
 	// take removes the metrics whose names begin with a prefix from the rest.
 	take := func(prefix string) (taken []*metric.Definition) {
 		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool {
@@ -78,7 +79,7 @@ func TestConfigurationDocument(t *testing.T) {
 // TestHelp checks that the HELP of each metric ends with a full stop and names the unit that the name
 // of the metric says, and that prices exclude VAT.
 func TestHelp(t *testing.T) {
-	for _, d := range Definitions() {
+	for _, d := range runner.Definitions() {
 		value := strings.TrimSuffix(d.Name, "_timestamp_seconds") // a time has no unit that HELP must name
 		for name, help := range map[string]string{
 			"":            `\.$`,

@@ -26,7 +26,6 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 	"github.com/server-rental-exporter/server_rental_exporter/exporter/demo"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator"
@@ -73,7 +72,8 @@ func Main(ctx context.Context, env Environment) int {
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
-	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
+	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
+	defer flush()
 	e, err := newExporter(o, env, logger, cfg)
 	switch {
 	case err != nil:
@@ -99,7 +99,6 @@ type exporter struct {
 	demo    *simulator.Simulator // nil without --demo
 
 	registry *prometheus.Registry // metrics that are encoded at each scrape
-	group    *exposition.Group    // metrics of this package
 	loaded   atomic.Pointer[loaded]
 
 	reloading sync.Mutex // held during a reload
@@ -107,8 +106,7 @@ type exporter struct {
 
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, env: env, logger: logger}
-	e.registry, e.group = newRegistry(o), e.newGroup()
+	e := &exporter{options: o, env: env, logger: logger, registry: newRegistry(o)}
 	if o.Demo {
 		e.demo = demo.New()
 	}
@@ -117,7 +115,7 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 		return nil, err
 	}
 	e.api = rentalapi.New(name+"/"+version.Version, settings, e.registry)
-	e.runner = runner.New(runner.Options{Logger: logger, API: e.api, Groups: []*exposition.Group{e.group}})
+	e.runner = runner.New(runner.Options{Logger: logger, API: e.api})
 	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
 	return e, nil
 }

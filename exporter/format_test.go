@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
@@ -22,7 +23,7 @@ func TestFormats(t *testing.T) {
 	p := startReady(t, "--config.file="+configFile(t, a))
 	page := p.Scrape()
 	got, want := map[string]string{}, map[string]string{}
-	for _, d := range Definitions() {
+	for _, d := range runner.Definitions() {
 		if !ofChanges.MatchString(d.Name) {
 			want[d.Name] = d.Type + ": " + d.Help
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-kit/log"
 	"github.com/prometheus/common/version"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
@@ -38,7 +39,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, log.NewNopLogger(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

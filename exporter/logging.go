@@ -18,17 +18,17 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 )
 
-// newLogger returns a logger that writes lines of at least a level to w, in logfmt or json.
-func newLogger(w io.Writer, minLevel, format string) log.Logger {
+// newLogger returns a logger that writes lines of at least a level to w, in logfmt or json, and a function
+// that waits until all are written, or nobody reads them.
+func newLogger(w io.Writer, minLevel, format string) (logger log.Logger, flush func()) {
 	newFormat := log.NewLogfmtLogger
 	if format == "json" {
 		newFormat = log.NewJSONLogger
 	}
-	withTime := func(w io.Writer) log.Logger { return log.With(newFormat(w), "ts", log.DefaultTimestampUTC) }
-	lines := &lineWriter{w: w, turn: make(chan struct{}, 1), dropped: func(n int64) {
-		level.Warn(withTime(w)).Log("msg", "log lines dropped", "lines", n)
-	}}
-	return level.NewFilter(withTime(lines), level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
+	q := &logQueue{lines: make(chan []any, maxQueued), written: make(chan struct{})}
+	go q.write(newFormat(w))
+	logger = log.With(q, "ts", log.DefaultTimestampUTC)
+	return level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue()))), q.flush
 }
 
 // printFaults prints each line of an error that keeps the program from starting, as text or as JSON.
@@ -37,54 +37,61 @@ func (o *options) printFaults(w io.Writer, err error) {
 		fmt.Fprintln(w, err)
 		return
 	}
+	logger, flush := newLogger(w, "error", "json")
+	defer flush()
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		level.Error(newLogger(w, "error", "json")).Log("msg", "exporter stopped", "err", line)
+		level.Error(logger).Log("msg", "exporter stopped", "err", line)
 	}
 }
 
-// maxLogWait is the longest time for which a log that nobody reads holds up anything.
-const maxLogWait = time.Second
+const (
+	maxQueued  = 4096        // lines that wait to be written
+	maxLogWait = time.Second // the longest time for which a log that nobody reads holds up the end of the process
+)
 
-// lineWriter writes lines one after the other. While one of them cannot be written, the others are
-// dropped and counted.
-type lineWriter struct {
-	w       io.Writer
-	dropped func(n int64) // writes to w that n lines were dropped
-
-	turn  chan struct{} // has a value while a line is written
-	stuck atomic.Bool   // whether a line takes longer than maxLogWait
-	lost  atomic.Int64  // number of lines dropped since the last one that was written
+// logQueue writes lines in the background, so that logging waits for nobody, also under a lock. While the
+// queue is full, lines are dropped and counted.
+type logQueue struct {
+	lines   chan []any // nil is the last one
+	lost    atomic.Int64
+	written chan struct{} // closed after the last one
 }
 
-// Write implements io.Writer. It never fails: nothing could be done about it.
-func (l *lineWriter) Write(line []byte) (int, error) {
-	timer := time.NewTimer(maxLogWait)
-	defer timer.Stop()
-	if l.stuck.Load() {
-		timer.Reset(0)
-	}
+// Log implements log.Logger.
+func (q *logQueue) Log(line ...any) error {
 	select {
-	case l.turn <- struct{}{}:
-	case <-timer.C:
-		l.lost.Add(1)
-		return len(line), nil
+	case q.lines <- slices.Clone(line):
+	default:
+		q.lost.Add(1)
 	}
-	copied, written := bytes.Clone(line), make(chan struct{})
-	go func() {
-		if n := l.lost.Swap(0); n > 0 {
-			l.dropped(n)
+	return nil
+}
+
+// write writes lines up to the last one.
+func (q *logQueue) write(to log.Logger) {
+	defer close(q.written)
+	for line := range q.lines {
+		if n := q.lost.Swap(0); n > 0 {
+			level.Warn(log.With(to, "ts", log.DefaultTimestampUTC)).Log("msg", "log lines dropped", "lines", n)
 		}
-		_, _ = l.w.Write(copied)
-		l.stuck.Store(false)
-		<-l.turn
-		close(written)
-	}()
-	select {
-	case <-written:
-	case <-timer.C:
-		l.stuck.Store(true)
+		if line == nil {
+			return
+		}
+		to.Log(line...)
 	}
-	return len(line), nil
+}
+
+func (q *logQueue) flush() {
+	late := time.After(maxLogWait)
+	select {
+	case q.lines <- nil:
+	case <-late:
+		return
+	}
+	select {
+	case <-q.written:
+	case <-late:
+	}
 }
 
 // newSlogger returns a logger for libraries that use slog. It drops the time and the caller of a

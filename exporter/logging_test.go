@@ -3,6 +3,7 @@ package exporter
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +20,10 @@ func TestLog(t *testing.T) {
 		"json":   `{"level":"warn","msg":"in\njected\u001b","ts":"T"}` + "\n" + `{"address":":1","level":"info","msg":"Listening","ts":"T"}` + "\n",
 	} {
 		var out bytes.Buffer
-		logger := newLogger(&out, "info", format)
+		logger, flush := newLogger(&out, "info", format)
 		level.Warn(logger).Log("msg", "in\njected\x1b")
 		newSlogger(logger).With("address", ":1").Info("Listening")
+		flush()
 		simtest.AssertEqual(t, format, regexp.MustCompile(`20\d\d-[0-9T:.-]+Z`).ReplaceAllString(out.String(), "T"), want)
 	}
 }
@@ -37,21 +39,27 @@ func (w *blockedWriter) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// TestStuckLog has a log that nobody reads for a while: a line waits a second at most, further ones
-// not at all, and their number is logged.
+// TestStuckLog has a log that nobody reads for a while: lines wait in the queue, further ones are dropped
+// and counted, and the end of the process waits for a second.
 func TestStuckLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &blockedWriter{release: make(chan struct{})}
-		logger := newLogger(w, "info", "logfmt")
+		logger, flush := newLogger(w, "info", "logfmt")
 		began := time.Now()
-		for range 5 {
+		level.Info(logger).Log("msg", "first")
+		synctest.Wait()
+		for range maxQueued + 4 {
 			level.Info(logger).Log("msg", "a line")
 		}
-		simtest.AssertEqual(t, "time", time.Since(began), maxLogWait)
+		simtest.AssertEqual(t, "time of logging", time.Since(began), time.Duration(0))
+		flush()
+		simtest.AssertEqual(t, "time until the end", time.Since(began), maxLogWait)
 		close(w.release)
 		synctest.Wait()
 		level.Info(logger).Log("msg", "works again")
+		flush()
 		got := regexp.MustCompile(`ts=\S+ `).ReplaceAllString(w.String(), "")
-		simtest.AssertEqual(t, "log", got, "level=info msg=\"a line\"\nlevel=warn msg=\"log lines dropped\" lines=4\nlevel=info msg=\"works again\"\n")
+		want := "level=info msg=first\nlevel=warn msg=\"log lines dropped\" lines=4\n" + strings.Repeat("level=info msg=\"a line\"\n", maxQueued) + "level=info msg=\"works again\"\n"
+		simtest.AssertEqual(t, "log", got, want)
 	})
 }

@@ -37,8 +37,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		failed := *e.loaded.Load()
 		failed.reloadError = err
 		e.loaded.Store(&failed)
-		e.group.Changed()
-		e.runner.Publisher.Publish()
+		e.runner.ApplyConfig(ctx, failed.spec())
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
@@ -101,7 +100,10 @@ func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error
 // spec returns what this shard collects. Shard 0 has the public collectors and the watches.
 func (l *loaded) spec() runner.Spec {
 	cfg, public := l.config, l.config.Shard.Index == 0
-	s := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]collector.Timing{}}
+	s := runner.Spec{
+		API: cfg.API.BaseURL.String(), Collectors: map[string]collector.Timing{},
+		Shard: cfg.Shard.Index, Shards: cfg.Shard.Total, LoadedAt: l.at, ReloadFailed: l.reloadError != nil,
+	}
 	if public {
 		s.Watches = cfg.Watches
 	}

@@ -8,6 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	kitlog "github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
@@ -92,7 +95,7 @@ func TestLookForAccounts(t *testing.T) {
 	// Patterns that find the same files, among them that of an account which is listed.
 	args := []string{"--config.file=" + a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, "account_files: [more/*, more/*.token, main.token, deep/*/*]\n")}
 	e, log := newTestExporter(t, args...), &simtest.Buffer{}
-	e.logger = newLogger(log, "info", "logfmt")
+	e.logger = level.NewFilter(kitlog.NewLogfmtLogger(log), level.AllowInfo())
 	ctx, stop := context.WithCancel(t.Context())
 	defer e.runner.Wait()
 	defer stop()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // TestStable asserts that everything which testdata/stable.txt lists exists, with this type,
@@ -29,7 +31,7 @@ func TestStable(t *testing.T) {
 
 // addNames adds lines like those of the list for all metrics, flags and variables.
 func addNames(exists map[string]bool) {
-	for _, d := range Definitions() {
+	for _, d := range runner.Definitions() {
 		exists[strings.Join(append([]string{"metric", d.Name, d.Type}, d.Labels...), " ")] = true
 	}
 	app, _ := newApplication(io.Discard)

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/version"
+
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
@@ -21,9 +22,20 @@ var (
 	collectorInvalid  = healthSet.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
 
-// Definitions lists the metrics of a runner, in the order of the documentation.
+var (
+	ownSet metric.Set
+
+	buildInfo = ownSet.Gauge("exporter_build_info", "Version and platform of this build of the exporter.",
+		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
+	reloadSuccessful = ownSet.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")
+	reloadTime       = ownSet.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
+	shardIndex       = ownSet.Gauge("exporter_shard", "Index of this shard, from 0.")
+	shardTotal       = ownSet.Gauge("exporter_shards", "Number of shards that share the accounts.")
+)
+
+// Definitions lists every metric of the exporter, in the order of the documentation.
 func Definitions() []*metric.Definition {
-	return slices.Concat(collector.Definitions(), healthSet, rentalapi.Definitions())
+	return slices.Concat(collector.Definitions(), healthSet, rentalapi.Definitions(), ownSet)
 }
 
 // Health is the state of one collector. Metrics and pages are made from it. Its times but Next
@@ -64,19 +76,20 @@ func (h Health) CurrentInterval() time.Duration {
 func (r *Runner) Health() []Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.health()
-}
-
-// health is Health for a caller that holds mu.
-func (r *Runner) health() (all []Health) {
+	var all []Health
 	for _, j := range r.jobs() {
-		h := j.health
-		if !j.shown() {
-			h.MadeAt = time.Time{}
-		}
-		all = append(all, h)
+		all = append(all, j.state())
 	}
 	return all
+}
+
+// state returns the state of the collector. The caller holds mu.
+func (j *job) state() Health {
+	h := j.health
+	if !j.shown() {
+		h.MadeAt = time.Time{}
+	}
+	return h
 }
 
 // AddMetrics adds the metrics of the collector's state.
@@ -95,68 +108,42 @@ func (h Health) AddMetrics(b *metric.Builder) {
 	}
 }
 
-// newGroups makes the groups of metrics that are published.
-func (r *Runner) newGroups() {
-	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]*metric.Sample, time.Time)) *exposition.Group {
-		g := &exposition.Group{Definitions: definitions, Collect: collect}
-		r.groups = append(r.groups, g)
-		return g
-	}
-	for _, res := range collector.Resources() {
-		g := group(res.Metrics, nil)
-		g.Collect = func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(g) }
-		r.resources = append(r.resources, collected{res, g})
-	}
-	r.state = group(slices.Concat(healthSet, rentalapi.Definitions()), r.collectState)
-	r.watching = group(collector.WatchDefinitions(), r.collectWatches)
-	r.derived = group(collector.DerivedDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
-		return collector.DerivedMetrics(r.Accounts(), now)
-	})
-	r.groups = append(r.groups, r.options.Groups...)
+// collect returns all metrics that are published, and when they change by the passing of time.
+func (r *Runner) collect(now time.Time) (samples []*metric.Sample, expires time.Time) {
+	samples, accounts, expires := r.collectKnown(now)
+	derived, ends := collector.DerivedMetrics(accounts, now)
+	return append(samples, derived...), metric.Earlier(expires, ends)
 }
 
-// collectState returns the state of all collectors and what the API last said to each account,
-// and when that changes by the passing of time.
-func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires time.Time) {
+// collectKnown is collect without what is derived from the accounts, which it returns.
+func (r *Runner) collectKnown(now time.Time) (samples []*metric.Sample, accounts []collector.Known, expires time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stepWatches() // data may have expired
 	b := &metric.Builder{}
 	for _, a := range r.accounts {
 		if len(a.jobs) > 0 {
 			expires = metric.Earlier(expires, a.client.AddMetrics(b, now))
 		}
-	}
-	for _, h := range r.health() {
-		h.AddMetrics(b)
-		if !h.MadeAt.IsZero() {
-			expires = metric.Earlier(expires, h.expires())
+		accounts = append(accounts, a.known())
+		for _, j := range a.jobs {
+			j.fetchExpired()
+			if j.shown() {
+				samples = append(append(samples, j.snapshot.Metrics...), j.changes.Metrics...)
+				expires = metric.Earlier(expires, j.health.expires())
+			}
+			j.state().AddMetrics(b)
 		}
 	}
-	return b.Metrics(), expires
+	r.addOwn(b)
+	return slices.Concat(samples, b.Metrics(), collector.WatchMetrics(r.watches)), accounts[1:], expires
 }
 
-// collectWatches returns the metrics of the watches, and when they expire.
-func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stepWatches() // data may have expired
-	return collector.WatchMetrics(r.watches), r.public().known().Until
-}
-
-// collectResource returns the present metrics of the resource of a group in all accounts, and when
-// the first of its snapshots expires.
-func (r *Runner) collectResource(g *exposition.Group) (metrics []*metric.Sample, expires time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, j := range r.jobs() {
-		if j.group != g {
-			continue
-		}
-		j.fetchExpired()
-		if j.shown() {
-			metrics = append(append(metrics, j.snapshot.Metrics...), j.changes.Metrics...)
-			expires = metric.Earlier(expires, j.health.expires())
-		}
-	}
-	return metrics, expires
+// addOwn adds the metrics of the build and of the configuration.
+func (r *Runner) addOwn(b *metric.Builder) {
+	b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
+	b.AddBool(reloadSuccessful, new(!r.spec.ReloadFailed))
+	b.Add(reloadTime, float64(r.spec.LoadedAt.UnixNano())/1e9)
+	b.Add(shardIndex, float64(r.spec.Shard))
+	b.Add(shardTotal, float64(r.spec.Shards))
 }

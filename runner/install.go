@@ -28,14 +28,9 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	j.snapshot = snap.WithoutItems()
 	h.Taken, h.MadeAt, h.Invalid = now, snap.MadeAt, snap.Invalid
 	h.SoldOut = j.changes.SoldOut
-	j.group.Changed()
 	var events []collector.Event
-	switch {
-	case isWatched:
+	if isWatched {
 		events = r.stepWatches() // the first ones, so that many changes do not hide a hit
-		r.watching.Changed()
-	case snap.Data != (collector.Data{}):
-		r.derived.Changed()
 	}
 	r.report(append(events, j.changes.Events...), j.account.name)
 	j.changes.Events = nil
@@ -50,18 +45,17 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		return
 	}
 	if before != nil {
-		level.Warn(&r.log).Log("msg", "account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
+		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
 				other.health.Taken = time.Time{} // as if it had expired
-				other.group.Changed()
 				other.setLatest(time.Now())
 			}
 		}
 	}
 	for _, other := range r.accounts {
 		if known := other.known().Data.Account; other != j.account && known != nil && known.ID == id {
-			level.Warn(&r.log).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
+			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
 			return
 		}
 	}
@@ -70,7 +64,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 // warnOfSunset logs what the provider says about the end of the API, unless a collector knows it.
 func (r *Runner) warnOfSunset(text string) {
 	if text != "" && !slices.ContainsFunc(r.jobs(), func(j *job) bool { return j.health.Sunset == text }) {
-		level.Warn(&r.log).Log("msg", "API announces its end", "headers", text)
+		level.Warn(r.options.Logger).Log("msg", "API announces its end", "headers", text)
 	}
 }
 
@@ -91,7 +85,7 @@ func (r *Runner) report(events []collector.Event, account string) {
 		for _, key := range e.Keys {
 			line = append(line, key[0], key[1])
 		}
-		level.Info(&r.log).Log(line...)
+		level.Info(r.options.Logger).Log(line...)
 		r.events = slices.Concat([]collector.Event{e}, r.events)
 	}
 	r.events = r.events[:min(len(r.events), maxKept)]
@@ -118,7 +112,7 @@ func (r *Runner) stepWatches() (events []collector.Event) {
 		events = append(events, w.Events()...)
 	}
 	if unmatched > 0 && r.unmatched == 0 {
-		level.Warn(&r.log).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
+		level.Warn(r.options.Logger).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
 	}
 	r.unmatched = unmatched
 	return events

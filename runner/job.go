@@ -9,7 +9,6 @@ import (
 	"github.com/go-kit/log"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
@@ -19,7 +18,6 @@ type job struct {
 	resource *collector.Resource
 	account  *account
 	runner   *Runner
-	group    *exposition.Group // publishes the metrics of the resource
 	stop     context.CancelFunc
 
 	timer    *time.Timer // fires when the next fetch begins
@@ -32,14 +30,14 @@ type job struct {
 }
 
 // newJob returns a job that fetches after delay.
-func (r *Runner) newJob(a *account, res collected, t collector.Timing, delay time.Duration) *job {
-	logger := log.With(&r.log, "collector", res.Name)
+func (r *Runner) newJob(a *account, res collector.Resource, t collector.Timing, delay time.Duration) *job {
+	logger := log.With(r.options.Logger, "collector", res.Name)
 	if a.name != "" {
 		logger = log.With(logger, "account", a.name)
 	}
 	r.options.API.InitErrorCounters(res.Path)
 	return &job{
-		resource: &res.Resource, account: a, runner: r, group: res.group, stop: func() {},
+		resource: &res, account: a, runner: r, stop: func() {},
 		timer: time.NewTimer(delay), logger: stateLogger{logger: logger},
 		schedule: schedule{cacheTime: res.MinInterval},
 		health:   Health{Collector: res.Name, Account: a.name, Timing: t, Next: time.Now().Add(delay)},
@@ -76,7 +74,7 @@ func (j *job) attempt(ctx context.Context) {
 	defer cancel()
 	snap, err := j.resource.Fetch(fetchCtx, client, j.account.name)
 	r.mu.Lock()
-	defer r.unlock()
+	defer r.mu.Unlock()
 	if ctx.Err() != nil { // cut off, not failed
 		return
 	}
@@ -100,7 +98,7 @@ func (j *job) attempt(ctx context.Context) {
 		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
-	r.state.Changed()
+	r.Publisher.Changed()
 	j.setNext(j.next(began, ended, snap.MadeAtLatest))
 }
 

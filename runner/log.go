@@ -9,26 +9,6 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
-// pendingLog keeps lines that are logged while a lock is held; see Runner.unlock.
-type pendingLog struct{ lines [][]any }
-
-// Log implements log.Logger.
-func (l *pendingLog) Log(line ...any) error {
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-// unlock releases mu, and then writes what was logged while it was held: a log that blocks holds
-// up its own collector only.
-func (r *Runner) unlock() {
-	lines := r.log.lines
-	r.log.lines = nil
-	r.mu.Unlock()
-	for _, line := range lines {
-		r.options.Logger.Log(line...)
-	}
-}
-
 // stateLogger logs changes of a collector's state, not repetitions: each cause of
 // failure once until the collector recovers, each invalid item's cause once until it
 // is gone.

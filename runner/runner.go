@@ -27,6 +27,10 @@ type Spec struct {
 	Collectors map[string]collector.Timing // the enabled ones, by name
 	Accounts   []AccountSpec               // their names are distinct
 	Watches    []collector.Watch           // their names are distinct
+
+	Shard, Shards int       // index of this shard, and how many there are
+	LoadedAt      time.Time // when the configuration was loaded
+	ReloadFailed  bool      // whether a later one was refused
 }
 
 // AccountSpec says which account is collected.
@@ -36,17 +40,10 @@ type AccountSpec struct {
 	Token    rentalapi.Token
 }
 
-// collected is a resource with the group in which its metrics of all accounts are published.
-type collected struct {
-	collector.Resource
-	group *exposition.Group
-}
-
 // Options of a runner.
 type Options struct {
 	Logger log.Logger
 	API    *rentalapi.API
-	Groups []*exposition.Group // published besides those of the runner
 }
 
 // Runner runs all collectors of the process. Its methods may be used by any goroutine, except
@@ -54,31 +51,25 @@ type Options struct {
 type Runner struct {
 	Publisher *exposition.Publisher
 
-	options   Options
-	resources []collected
-	groups    []*exposition.Group // the groups of the resources, in their order, and all others
-	state     *exposition.Group   // state of the collectors, and of the accounts at the API
-	watching  *exposition.Group   // matches of the watches, which follow from public data
-	derived   *exposition.Group   // what follows from the data of an account and the time
-	running   sync.WaitGroup
-	ready     atomic.Bool
+	options Options
+	running sync.WaitGroup
+	ready   atomic.Bool
 
 	// mu guards the rest, and what its accounts and jobs know. Locks are taken in this order:
-	// publishing (of Publisher), mu, those of rentalapi. While one is held, nothing is logged
-	// and no client is waited for.
+	// publishing (of Publisher), mu, those of rentalapi. While one is held, no client is waited for,
+	// nor a log: the logger must not block.
 	mu        sync.Mutex
+	spec      Spec                // in force
 	accounts  []*account          // the public one first, then by name
 	watches   []collector.Watched // sorted as in the configuration
 	unmatched int                 // number of watches beyond collector.MaxMatches
 	events    []collector.Event   // the last ones, newest first; immutable
-	log       pendingLog          // its lines are written when mu is unlocked
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
 	r := &Runner{options: o, accounts: []*account{{}}}
-	r.newGroups()
-	r.Publisher = exposition.NewPublisher(r.groups...)
+	r.Publisher = exposition.NewPublisher(Definitions(), r.collect)
 	return r
 }
 
@@ -128,7 +119,8 @@ func (r *Runner) Once(ctx context.Context, s Spec) error {
 // published again: those of a removed collector disappear.
 func (r *Runner) configure(s Spec) (added []*job) {
 	r.mu.Lock()
-	defer r.unlock()
+	defer r.mu.Unlock()
+	r.spec = s
 	added = r.reconcile(s)
 	watches := make([]collector.Watched, len(s.Watches))
 	for i, w := range s.Watches { // one that did not change keeps its state
@@ -139,9 +131,7 @@ func (r *Runner) configure(s Spec) (added []*job) {
 	}
 	r.watches = watches
 	r.stepWatches()
-	for _, group := range r.groups {
-		group.Changed()
-	}
+	r.Publisher.Changed()
 	return added
 }
 
@@ -210,7 +200,7 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 func (r *Runner) enable(a *account, collectors map[string]collector.Timing, delay time.Duration) (added []*job) {
 	before, jitter := a.jobs, maxJitter*rand.Float64() // the same for all: balance and servers are of one moment
 	a.jobs = nil
-	for _, res := range r.resources {
+	for _, res := range collector.Resources() {
 		timing, enabled := collectors[res.Name]
 		at := slices.IndexFunc(before, func(j *job) bool { return j.resource.Name == res.Name })
 		switch {

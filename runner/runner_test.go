@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-kit/log"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 
@@ -231,32 +230,6 @@ func TestAnotherProviderAccount(t *testing.T) {
 	})
 }
 
-// TestLogBlocks has a log that nobody reads: data is still published, and expires. With a lock
-// held meanwhile, the simulated time would stand still, and the test not end.
-func TestLogBlocks(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		var blocked atomic.Bool
-		release := make(chan struct{})
-		h.set.options.Logger = log.LoggerFunc(func(...any) error {
-			if blocked.Load() {
-				<-release
-			}
-			return nil
-		})
-		h.setStock("gpu-l40s", true)
-		h.run(configure(time.Minute, 5*time.Minute, "plans", "locations"))
-		h.set.Run(h.ctx)
-		h.settle()
-		blocked.Store(true)
-		h.setStock("gpu-l40s", false)
-		time.Sleep(2 * time.Minute)
-		h.Inject(simtest.Fault{Kind: simtest.Drop})
-		time.Sleep(10 * time.Minute)
-		h.assertEqual("samples of expired data", []int{len(h.published("plan_in_stock")), len(h.published("location_info"))}, []int{0, 0})
-		close(release)
-	})
-}
-
 // TestClockSteps moves the time at which data was fetched, which is as if the wall clock had been set.
 // Data of the future has expired, and what has expired is fetched at once, if fetches succeed.
 func TestClockSteps(t *testing.T) {
@@ -269,8 +242,8 @@ func TestClockSteps(t *testing.T) {
 				h.set.mu.Lock()
 				for _, j := range h.set.jobs() {
 					j.health.Taken = j.health.Taken.Add(-step)
-					j.group.Changed()
 				}
+				h.set.Publisher.Changed()
 				h.set.mu.Unlock()
 				time.Sleep(time.Second)
 			}

@@ -76,7 +76,7 @@ func (g given) view() *view {
 	o := allEnabled()
 	o.Configured = func() Configured { return Configured{ReloadError: g.reload} }
 	if !g.hidden {
-		p := exposition.NewPublisher(&exposition.Group{Definitions: definitions, Collect: func(time.Time) ([]*metric.Sample, time.Time) { return b.Metrics(), time.Time{} }})
+		p := exposition.NewPublisher(definitions, func(time.Time) ([]*metric.Sample, time.Time) { return b.Metrics(), time.Time{} })
 		p.Publish()
 		o.Published = p.Samples
 	}

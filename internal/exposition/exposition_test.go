@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
@@ -40,50 +41,18 @@ func acceptHeaders() map[string]string {
 	}
 }
 
-// testGroup is a group of two families, of counters and gauges, that is empty once it expired.
-type testGroup struct {
-	*Group
-	samples   []*metric.Sample
-	expires   time.Time
-	collected atomic.Int32 // calls of Collect
-}
-
-func newTestGroup(name string) *testGroup {
-	const help = "A help with \"quotes\", a \\ and\na line break."
-	g, set := &testGroup{}, metric.Set{}
-	set.Counter(name+"_bytes_total", help, "id", "text")
-	set.Gauge(name+"_seconds", help, "id", "text")
-	g.Group = &Group{
-		Definitions: set,
-		Collect: func(now time.Time) ([]*metric.Sample, time.Time) {
-			g.collected.Add(1)
-			if !g.expires.IsZero() && !now.Before(g.expires) {
-				return nil, time.Time{}
-			}
-			return g.samples, g.expires
-		},
-	}
-	return g
-}
-
-// set replaces the samples by n that have the value. Then the group must be marked as changed.
-func (g *testGroup) set(n int, value float64) {
-	var b metric.Builder
-	for i := range n {
-		b.AddCreated(g.Definitions[i%2], value, time.Unix(1_700_000_000, 5e8), fmt.Sprintf("object-%08d", i), "text \"with\" \\ and \n and ü")
-	}
-	g.samples = b.Metrics()
-}
-
 // harness serves the same metrics in two ways: from a publisher, and with promhttp.
 type harness struct {
 	*Handler
-	promhttp http.Handler
-	groups   []*testGroup
-	errors   []string // errors that OnError got
+	promhttp  http.Handler
+	samples   []*metric.Sample // of a counter and a gauge; none once they expired
+	expires   time.Time
+	work      time.Duration // that a collection takes
+	collected int           // number of collections
+	errors    []string      // errors that OnError got
 }
 
-// newHarness returns a harness with three groups that are not published yet.
+// newHarness returns a harness with samples that are not published yet.
 func newHarness(samples int) *harness {
 	dynamic := prometheus.NewRegistry()
 	histogram := promauto.With(dynamic).NewHistogramVec(prometheus.HistogramOpts{
@@ -91,15 +60,20 @@ func newHarness(samples int) *harness {
 	}, []string{"of", "as"})
 	histogram.WithLabelValues("x", "y").Observe(0.3)
 	histogram.WithLabelValues("b", "c").Observe(2)
-	h := &harness{}
-	for i := range 3 {
-		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i)))
-		h.groups[i].set(samples/3, 1.25)
-	}
-	h.Handler = &Handler{
-		Publisher: NewPublisher(h.groups[0].Group, h.groups[1].Group, h.groups[2].Group), Gatherer: dynamic,
-		OnError: func(err error) { h.errors = append(h.errors, err.Error()) },
-	}
+	const help = "A help with \"quotes\", a \\ and\na line break."
+	h, set := &harness{}, metric.Set{}
+	set.Counter("test_bytes_total", help, "id", "text")
+	set.Gauge("test_of_seconds", help, "id", "text")
+	publisher := NewPublisher(set, func(now time.Time) ([]*metric.Sample, time.Time) {
+		h.collected++
+		time.Sleep(h.work)
+		if !h.expires.IsZero() && !now.Before(h.expires) {
+			return nil, time.Time{}
+		}
+		return h.samples, h.expires
+	})
+	h.Handler = &Handler{Publisher: publisher, Gatherer: dynamic, OnError: func(err error) { h.errors = append(h.errors, err.Error()) }}
+	h.set(samples, 1.25)
 	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { // prometheus.Gatherers drop the units
 		published, err := h.Publisher.Gather()
 		others, otherErr := dynamic.Gather()
@@ -109,22 +83,25 @@ func newHarness(samples int) *harness {
 	return h
 }
 
+// set replaces the samples by n that have the value.
+func (h *harness) set(n int, value float64) {
+	var b metric.Builder
+	for i := range n {
+		b.AddCreated(h.Publisher.definitions[i%2], value, time.Unix(1_700_000_000, 5e8), fmt.Sprintf("object-%08d", i), "text \"with\" \\ and \n and ü")
+	}
+	h.samples = b.Metrics()
+	h.Publisher.Changed()
+}
+
 // scrape returns the response as text.
 func (h *harness) scrape(encoding string) simtest.Response {
 	return simtest.ServeGet(h, "/metrics", "Accept-Encoding", encoding)
 }
 
-// values returns the values that are served of a group's gauge.
-func (h *harness) values(t *testing.T, group int) []float64 {
+// values returns the values that are served of the gauge.
+func (h *harness) values(t *testing.T) []float64 {
 	t.Helper()
-	return slices.Collect(maps.Values(h.scrape("").Exposition(t).WithPrefix(h.groups[group].Definitions[1].Name + "{")))
-}
-
-func (h *harness) collected() (n []int32) {
-	for _, g := range h.groups {
-		n = append(n, g.collected.Load())
-	}
-	return n
+	return slices.Collect(maps.Values(h.scrape("").Exposition(t).WithPrefix("server_rental_test_of_seconds{")))
 }
 
 // run runs the publisher in a synctest bubble until the test ends.
@@ -193,7 +170,7 @@ func TestSameAsPromhttp(t *testing.T) {
 	}
 	for _, accept := range []string{"none", "Prometheus 2.42", "2.42 with natives"} {
 		for _, query := range []string{
-			"name[]=server_rental_test_group_1_seconds&name[]=server_rental_test_seconds", "name[]=server_rental_test_group_2_bytes_total",
+			"name[]=server_rental_test_of_seconds&name[]=server_rental_test_seconds", "name[]=server_rental_test_bytes_total",
 			"name[]=unknown", "name=server_rental_test_seconds", "name[]",
 		} {
 			h.assertSame(t, "/metrics?"+query, accept, "gzip")
@@ -204,97 +181,88 @@ func TestSameAsPromhttp(t *testing.T) {
 // TestDuplicate asserts that a series with a duplicate is served once, next to all others.
 func TestDuplicate(t *testing.T) {
 	h := newHarness(30)
-	g := h.groups[1]
-	g.samples = append(g.samples, g.samples[0])
+	h.samples = append(h.samples, h.samples[0])
 	h.Publisher.Publish()
-	simtest.AssertEqual(t, "series", len(h.scrape("").Exposition(t).WithPrefix("server_rental_test_group_")), 30)
-	simtest.AssertEqual(t, "errors", h.errors, []string{"server_rental_test_group_1_bytes_total: 1 duplicates"})
+	simtest.AssertEqual(t, "series", len(h.scrape("").Exposition(t).WithPrefix("server_rental_test_")), 32)
+	simtest.AssertEqual(t, "errors", h.errors, []string{"server_rental_test_bytes_total: 1 duplicates"})
 }
 
-func TestPublishChangedGroups(t *testing.T) {
+func TestPublishChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
+		h := newHarness(2)
 		h.run(t)
-		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
+		simtest.AssertEqual(t, "value", h.values(t), []float64{1.25})
 		time.Sleep(publishInterval / 2) // half of the time between two publications
-		h.groups[1].set(2, 7)
-		for range 5 {
-			h.groups[1].Changed()
+		for value := range 5 {
+			h.set(2, float64(value))
 		}
 		time.Sleep(publishInterval)
 		synctest.Wait()
-		simtest.AssertEqual(t, "value after Changed", h.values(t, 1), []float64{7})
+		simtest.AssertEqual(t, "value after Changed", h.values(t), []float64{4})
 		time.Sleep(time.Hour)
-		simtest.AssertEqual(t, "collected", h.collected(), []int32{1, 2, 1})
+		simtest.AssertEqual(t, "collected", h.collected, 2)
 	})
 }
 
-// TestExpiredIsNotServed asserts that a publisher which does not come round serves nothing that has
-// expired, and that one which was set back to an earlier time collects again.
-func TestExpiredIsNotServed(t *testing.T) {
+// TestLatePublisher asserts that a scrape publishes what has expired, or was published in the future, if
+// the publisher does not come round.
+func TestLatePublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
-		h.groups[0].expires = time.Now().Add(time.Minute)
+		h := newHarness(2)
+		h.expires = time.Now().Add(time.Minute)
 		h.Publisher.Publish()
 		time.Sleep(time.Minute + maxLate - 1)
-		simtest.AssertEqual(t, "before", []any{h.values(t, 0), h.values(t, 1)}, []any{[]float64{1.25}, []float64{1.25}})
+		simtest.AssertEqual(t, "before", h.values(t), []float64{1.25})
 		time.Sleep(time.Nanosecond)
-		simtest.AssertEqual(t, "expired", []any{h.values(t, 0), h.values(t, 1)}, []any{[]float64(nil), []float64{1.25}})
-		h.Publisher.at = time.Now().Add(time.Hour)
-		h.Publisher.Publish()
-		simtest.AssertEqual(t, "collected", h.collected(), []int32{2, 2, 2})
+		for range 3 {
+			simtest.AssertEqual(t, "expired", h.values(t), []float64(nil))
+		}
+		simtest.AssertEqual(t, "collected", h.collected, 2)
+		h.Publisher.page.Load().at = time.Now().Add(time.Hour)
+		for range 3 {
+			h.scrape("")
+		}
+		simtest.AssertEqual(t, "collected after the clock was set back", h.collected, 3)
 	})
 }
 
-// TestRest asserts that the publisher rests a few seconds at most, however long it worked.
+// TestRest asserts that the publisher rests a few seconds at most, however long it worked, and shorter if
+// something expires.
 func TestRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
-		collect := h.groups[0].Collect
-		h.groups[0].Collect = func(now time.Time) ([]*metric.Sample, time.Time) {
-			time.Sleep(time.Minute) // a busy machine
-			return collect(now)
-		}
-		h.run(t)
-		time.Sleep(time.Minute + 1)
-		h.groups[1].Changed()
-		time.Sleep(maxRest)
-		synctest.Wait()
-		simtest.AssertEqual(t, "collected", h.collected(), []int32{1, 2, 1})
-	})
+	for _, c := range []struct{ work, expires, until time.Duration }{
+		{time.Minute, 0, 2*time.Minute + maxRest},                                // a busy machine
+		{200 * time.Millisecond, 700 * time.Millisecond, 900 * time.Millisecond}, // it would rest for 1.8 seconds
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(2)
+			h.work = c.work
+			if c.expires > 0 {
+				h.expires = time.Now().Add(c.expires)
+			}
+			h.run(t)
+			time.Sleep(c.work)
+			synctest.Wait()
+			if c.expires == 0 {
+				h.Publisher.Changed()
+			}
+			time.Sleep(c.until - c.work)
+			synctest.Wait()
+			simtest.AssertEqual(t, "collected", h.collected, 2)
+		})
+	}
 }
 
-// TestExpiryEndsRest asserts that the rest after long work ends when something expires, so that
-// others of its group do not disappear with it.
-func TestExpiryEndsRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
-		h.groups[0].expires = time.Now().Add(700 * time.Millisecond)
-		collect := h.groups[0].Collect
-		h.groups[0].Collect = func(now time.Time) ([]*metric.Sample, time.Time) {
-			time.Sleep(200 * time.Millisecond) // it would rest for 1.8 seconds
-			return collect(now)
-		}
-		h.run(t)
-		time.Sleep(900 * time.Millisecond)
-		synctest.Wait()
-		simtest.AssertEqual(t, "collected", h.collected(), []int32{2, 1, 1})
-	})
-}
-
-// TestVariants asserts that a variant is kept once it was asked for, and in advance until it
-// was not asked for a while.
-func TestVariants(t *testing.T) {
+// TestEncodings asserts that a variant is encoded once for each publication: when it is asked for, and in
+// advance until it was not asked for a while.
+func TestEncodings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(6)
 		kept := []int{}
 		publish := func() {
-			for _, g := range h.Publisher.groups {
-				g.Changed()
-			}
+			h.Publisher.Changed()
 			h.Publisher.Publish()
 			n := 0
-			(*h.Publisher.published.Load())[0].families[0].encoded.Range(func(any, any) bool { n++; return true })
+			h.Publisher.page.Load().encoded.Range(func(any, any) bool { n++; return true })
 			kept = append(kept, n)
 		}
 		publish()
@@ -302,13 +270,19 @@ func TestVariants(t *testing.T) {
 		publish()
 		h.scrape("gzip")
 		publish()
+		first := h.Publisher.encode(h.Publisher.page.Load(), variant{expfmt.FmtText, true}).body[0]
 		time.Sleep(variantTTL)
 		h.scrape("")
+		h.scrape("gzip;q=0.5")
+		again := h.Publisher.encode(h.Publisher.page.Load(), variant{expfmt.FmtText, true}).body[0]
+		simtest.AssertEqual(t, "encoded once", &first[0] == &again[0], true)
+		h.Publisher.lastUsed.Delete(variant{expfmt.FmtText, true})
 		time.Sleep(time.Nanosecond)
 		publish()
 		time.Sleep(variantTTL)
 		publish()
 		simtest.AssertEqual(t, "variants kept", kept, []int{0, 1, 2, 1, 0})
+		simtest.AssertEqual(t, "collected", h.collected, 5)
 	})
 }
 

@@ -3,6 +3,7 @@ package exposition
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"mime"
 	"net"
 	"net/http"
@@ -34,24 +35,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	unwanted := func(family string) bool {
 		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous && v.isOpenMetrics()
 	}
-	var parts []part
 	h.Publisher.lastUsed.Store(v, time.Now()) // the variant is encoded in advance from now on
-	for f := range h.Publisher.current() {
-		if !unwanted(f.definition.Name) {
-			parts = append(parts, h.Publisher.encode(f, v))
-		}
+	page := h.Publisher.current()
+	var t text
+	if len(names) > 0 {
+		t = h.Publisher.encodeFamilies(page, v, unwanted)
+	} else {
+		t = h.Publisher.encode(page, v)
 	}
-	parts = append(parts, h.gather(v, unwanted))
+	t = h.gather(t, v, unwanted)
+	if t.err != nil {
+		h.OnError(t.err)
+	}
 	if v.gzip {
-		parts = gzipMember(parts)
+		t.body = gzipMember(t)
 	}
-	var body net.Buffers
 	length := 0
-	for _, p := range parts {
-		body, length = append(body, p.body), length+len(p.body)
-		if p.err != nil {
-			h.OnError(p.err)
-		}
+	for _, b := range t.body {
+		length += len(b)
 	}
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -61,11 +62,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.gzip {
 		header.Set("Content-Encoding", "gzip")
 	}
-	_, _ = body.WriteTo(w) // fails if the client left
+	_, _ = t.body.WriteTo(w) // fails if the client left
 }
 
-// gather returns what is encoded on every scrape, without unwanted families.
-func (h *Handler) gather(v variant, unwanted func(family string) bool) part {
+// gather continues a text with what is encoded on every scrape, without unwanted families.
+func (h *Handler) gather(t text, v variant, unwanted func(family string) bool) text {
 	h.gathering.Lock()
 	defer h.gathering.Unlock()
 	families, err := h.Gatherer.Gather()
@@ -74,7 +75,8 @@ func (h *Handler) gather(v variant, unwanted func(family string) bool) part {
 	if v.isOpenMetrics() {
 		end = "# EOF\n"
 	}
-	return encode(scrapeEncoders, v, slices.Values(families), end, err)
+	t.err = errors.Join(t.err, err)
+	return t.encode(scrapeEncoders, v, slices.Values(families), end)
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
@@ -84,16 +86,12 @@ const ambiguous = "go_memstats_alloc_bytes"
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// gzipMember adds the begin of a gzip member to parts, an empty last block, and the trailer with
+// gzipMember returns a compressed text between the begin of a gzip member, and an empty last block with
 // checksum and size.
-func gzipMember(parts []part) []part {
-	var crc, size uint32
-	for _, p := range parts {
-		crc, size = p.crcAfter(crc), size+p.size
-	}
-	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, size)
-	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
+func gzipMember(t text) net.Buffers {
+	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, t.crc)
+	trailer = binary.LittleEndian.AppendUint32(trailer, t.size)
+	return slices.Concat(net.Buffers{[]byte(gzipHeader)}, t.body, net.Buffers{trailer})
 }
 
 // variant is one form of the response. Its format has no escaping scheme: as no name needs

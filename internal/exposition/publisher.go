@@ -1,15 +1,12 @@
 // Package exposition serves metrics that change rarely at the cost of copying their bytes.
 //
-// Metrics are published in groups that change together. A Publisher encodes the groups that
-// changed, once for each variant that was requested lately, and swaps one pointer to the result.
-// A scrape joins the encoded families with the metrics of the process, which it encodes itself.
-// Compressed families become one gzip member: few clients read several.
+// A Publisher collects all samples when some changed, encodes them as one page, once for each variant
+// that was requested lately, and swaps one pointer to the result. A scrape continues the text of the page,
+// its checksum and its size with the metrics of the process, which it encodes itself.
 package exposition
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,49 +32,33 @@ const maxLate = time.Second
 // variantTTL is the time for which a variant is encoded after a request for it.
 const variantTTL = 10 * time.Minute
 
-// Group is a set of metric families that are published together.
-type Group struct {
-	// Definitions lists all families that Collect may return. No other group has them.
-	Definitions []*metric.Definition
-	// Collect returns the present samples, and the time at which they change by themselves; zero
-	// if they do not. One goroutine at a time calls it.
-	Collect func(now time.Time) (samples []*metric.Sample, expires time.Time)
+// Collect returns the present samples, and the time at which they change by themselves, which is after
+// now; zero if they do not. One goroutine at a time calls it.
+type Collect func(now time.Time) (samples []*metric.Sample, expires time.Time)
 
-	changed atomic.Bool
-
-	published // families that were collected last
-}
-
-// published are the families of a group. It is immutable.
-type published struct {
-	families []*family
-	expires  time.Time // wall clock; zero if they do not expire
-}
-
-// Changed marks the group for the next publication. It does not block.
-func (g *Group) Changed() { g.changed.Store(true) }
-
-// Publisher keeps groups of metrics encoded. As a prometheus.Gatherer it returns what is
-// published.
+// Publisher keeps metrics encoded. As a prometheus.Gatherer it returns what is published.
 type Publisher struct {
-	groups    []*Group
-	published atomic.Pointer[[]published] // same order as groups; immutable
+	definitions []*metric.Definition
+	collect     Collect
+	changed     atomic.Bool
+	page        atomic.Pointer[page]
 
 	publishing sync.Mutex // held while Publish works
-	at         time.Time  // wall clock at the last publication
-	encoding   sync.Mutex // held while a family is encoded: one at a time, to bound memory
+	encoding   sync.Mutex // held while a page is encoded: one at a time, to bound memory
 	lastUsed   sync.Map   // maps a variant to the time.Time of its last request
 }
 
-// NewPublisher returns a publisher of groups. Nothing is published yet.
-func NewPublisher(groups ...*Group) *Publisher {
-	p := &Publisher{groups: groups}
-	p.published.Store(&[]published{})
-	for _, g := range groups {
-		g.Changed()
-	}
+// NewPublisher returns a publisher of the families of definitions, which are all that collect may return.
+// Nothing is published yet.
+func NewPublisher(definitions []*metric.Definition, collect Collect) *Publisher {
+	p := &Publisher{definitions: definitions, collect: collect}
+	p.page.Store(&page{})
+	p.Changed()
 	return p
 }
+
+// Changed asks for a publication. It does not block.
+func (p *Publisher) Changed() { p.changed.Store(true) }
 
 // Run publishes what changed, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
@@ -86,10 +67,8 @@ func (p *Publisher) Run(ctx context.Context) {
 		p.Publish()
 		work := time.Since(began)
 		rest := min(restFactor*work, maxRest)
-		for _, g := range *p.published.Load() {
-			if !g.expires.IsZero() {
-				rest = min(rest, max(g.expires.Sub(time.Now().Round(0)), work))
-			}
+		if expires := p.page.Load().expires; !expires.IsZero() {
+			rest = min(rest, max(expires.Sub(time.Now().Round(0)), work))
 		}
 		select {
 		case <-ctx.Done():
@@ -99,88 +78,68 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// Publish publishes the groups that changed or expired, all as they are at one moment. When it
-// returns, earlier changes are served. If the wall clock was set back, every group may have expired.
+// Publish collects and publishes all metrics, if something changed or expired. When it returns, earlier
+// changes are served.
 func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
 	now := time.Now().Round(0) // wall clock, which may step
-	setBack := now.Before(p.at)
-	p.at = now
-	var fresh []*family
-	all := make([]published, len(p.groups))
-	for i, g := range p.groups {
-		if g.changed.Swap(false) || g.expired(now) || setBack {
-			var samples []*metric.Sample
-			samples, g.expires = g.Collect(now)
-			g.families = newFamilies(samples, g.Definitions)
-			fresh = append(fresh, g.families...)
-		}
-		all[i] = g.published
+	if !p.changed.Swap(false) && !p.page.Load().isStale(now, 0) {
+		return
 	}
+	samples, expires := p.collect(now)
+	fresh := newPage(samples, p.definitions, now, expires)
 	for v, at := range p.lastUsed.Range {
-		for _, f := range fresh {
-			if now.Sub(at.(time.Time)) <= variantTTL {
-				p.encode(f, v.(variant))
-			}
+		if now.Sub(at.(time.Time)) <= variantTTL {
+			p.encode(fresh, v.(variant))
 		}
 	}
-	p.published.Store(&all)
+	p.page.Store(fresh)
 }
 
-// expired returns whether the families have expired at a time.
-func (p published) expired(now time.Time) bool {
-	return !p.expires.IsZero() && !now.Before(p.expires)
-}
-
-// current returns the families that are published and have not expired.
-func (p *Publisher) current() iter.Seq[*family] {
-	now := time.Now().Round(0)
-	return func(yield func(*family) bool) {
-		for _, g := range *p.published.Load() {
-			if g.expired(now.Add(-maxLate)) {
-				continue
-			}
-			for _, f := range g.families {
-				if !yield(f) {
-					return
-				}
-			}
-		}
+// current returns the page that is published. If the publisher is late, that is published now.
+func (p *Publisher) current() *page {
+	if p.page.Load().isStale(time.Now().Round(0), maxLate) {
+		p.Publish()
 	}
+	return p.page.Load()
 }
 
-// encode returns a family in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(f *family, v variant) part {
-	encoded, ok := f.encoded.Load(v)
+// encode returns a page in a variant. The first call encodes it, others wait.
+func (p *Publisher) encode(of *page, v variant) text {
+	encoded, ok := of.encoded.Load(v)
 	if !ok {
-		encoded, _ = f.encoded.LoadOrStore(v, sync.OnceValue(func() part {
-			p.encoding.Lock()
-			defer p.encoding.Unlock()
-			return encode(familyEncoders, v, f.messages(v), "", f.err)
+		encoded, _ = of.encoded.LoadOrStore(v, sync.OnceValue(func() text {
+			return p.encodeFamilies(of, v, func(string) bool { return false })
 		}))
 	}
-	return encoded.(func() part)()
+	return encoded.(func() text)()
+}
+
+// encodeFamilies encodes a page without unwanted families.
+func (p *Publisher) encodeFamilies(of *page, v variant, unwanted func(family string) bool) text {
+	p.encoding.Lock()
+	defer p.encoding.Unlock()
+	return text{err: of.err}.encode(pageEncoders, v, of.messages(v, unwanted), "")
 }
 
 // Gather implements prometheus.Gatherer.
 func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
-	for f := range p.current() {
-		families, err = append(families, f.definition.Family(f.samples)), errors.Join(err, f.err)
+	current := p.current()
+	for _, f := range current.families {
+		families = append(families, f.definition.Family(f.samples))
 	}
-	return families, err
+	return families, current.err
 }
 
 // Samples returns the published samples, by name without namespace, sorted by labels. The map has
 // a key for every metric, also for one without samples.
 func (p *Publisher) Samples() map[string][]*metric.Sample {
 	all := map[string][]*metric.Sample{}
-	for _, g := range p.groups {
-		for _, d := range g.Definitions {
-			all[strings.TrimPrefix(d.Name, metric.Namespace)] = nil
-		}
+	for _, d := range p.definitions {
+		all[strings.TrimPrefix(d.Name, metric.Namespace)] = nil
 	}
-	for f := range p.current() {
+	for _, f := range p.current().families {
 		all[strings.TrimPrefix(f.definition.Name, metric.Namespace)] = f.samples
 	}
 	return all

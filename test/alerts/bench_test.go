@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/server-rental-exporter/server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
@@ -67,7 +67,7 @@ func newDatabase(b *testing.B, now time.Time) database {
 	counts := map[string]int{"server": 20_000, "configuration": 3_000, "collector": 6_000, "account": 1_000, "location": 20}
 	constant := map[string]string{"status": "active", "state": "operational", "overall": "operational", "instance": "exporter:10170", "job": "server_rental"}
 	data := database{}
-	for _, d := range exporter.Definitions() {
+	for _, d := range runner.Definitions() {
 		if absent.MatchString(d.Name) {
 			continue
 		}

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -212,8 +213,8 @@ type getter struct {
 }
 
 // Get implements rentalapi.Getter.
-func (g getter) Get(_ context.Context, path string, query url.Values) (rentalapi.Response, []byte, error) {
-	return rentalapi.Response{Received: time.Now()}, []byte(g.api.Body(path+"?"+query.Encode(), g.token)), nil
+func (g getter) Get(_ context.Context, path string, query url.Values, read func(*json.Decoder) error) (rentalapi.Response, error) {
+	return rentalapi.Response{Received: time.Now()}, read(json.NewDecoder(strings.NewReader(g.api.Body(path+"?"+query.Encode(), g.token))))
 }
 
 // presentState returns the samples of the provider's present data of a resource, mapped

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/grafana"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -137,7 +138,7 @@ func exporterDown(t *testing.T) state {
 	s := state{"the exporter is down", map[string]string{
 		`up{job="a", instance="a"}`: "1x20 0x20", `plan:server_rental_plan_in_stock:avg90d`: "1x20 0x20",
 	}, "30m", map[string]map[string]float64{}}
-	for _, d := range exporter.Definitions() {
+	for _, d := range runner.Definitions() {
 		labels := []string{`job="a"`, `instance="a"`}
 		for _, l := range d.Labels {
 			labels = append(labels, l+`="p"`)
@@ -171,7 +172,7 @@ func older(t *testing.T) state {
 		}
 	}
 	things := []string{"account", "collector", "component", "configuration", "days", "location", "month", "plan", "server", "ssh_key", "topup", "type", "watch"}
-	for _, d := range exporter.Definitions() {
+	for _, d := range runner.Definitions() {
 		if len(d.Labels) == 0 || strings.Contains(d.Name, "_exporter_") {
 			continue // of an exporter
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/server-rental-exporter/server_rental_exporter/exporter"
+	"github.com/server-rental-exporter/server_rental_exporter/runner"
 )
 
 // Catalog maps each metric to its labels as Prometheus stores them.
@@ -23,7 +23,7 @@ func (c Catalog) Add(name string, labels ...string) {
 // Exported returns the exporter's own metrics.
 func Exported() Catalog {
 	c := Catalog{}
-	for _, d := range exporter.Definitions() {
+	for _, d := range runner.Definitions() {
 		c.Add(d.Name, d.Labels...) // also if it is a histogram, for its native buckets
 		if d.Type == "histogram" {
 			c.Add(d.Name+"_count", d.Labels...)

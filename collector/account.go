@@ -21,10 +21,11 @@ type Account struct {
 var (
 	accountSet metric.Set
 
-	accountInfo      = accountSet.Gauge("account_info", "The account's id and name at the provider.", "account", "id", "name")
-	accountBalance   = accountSet.Gauge("account_balance_usd", "The account's balance in US dollars.", "account")
-	accountTwoFactor = accountSet.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
-	accountCreated   = accountSet.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
+	accountInfo         = accountSet.Gauge("account_info", "The account's id and name at the provider.", "account", "id", "name")
+	accountBalance      = accountSet.Gauge("account_balance_usd", "The account's balance in US dollars.", "account")
+	accountTwoFactor    = accountSet.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
+	accountTwoFactorOff = accountSet.Gauge("account_two_factor_off_timestamp_seconds", "When the exporter last saw two-factor authentication switched off.", "account")
+	accountCreated      = accountSet.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
 )
 
 func account() Resource {
@@ -33,6 +34,9 @@ func account() Resource {
 		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
 		Metrics: accountSet,
 		get:     getAccount,
+		changes: &changeKind{changes: []change{
+			{of: attrState, to: "false", event: "two-factor authentication switched off", lastOfAny: accountTwoFactorOff},
+		}},
 	}
 }
 
@@ -56,6 +60,7 @@ func getAccount(ctx context.Context, api rentalapi.Getter, path string, b *metri
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
 	s := newSnapshot(o.Response)
 	s.Data.Account = a
+	s.items = []item{{id: itemID{a.ID}, values: values{attrState: boolLabel(a.TwoFactor)}}}
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -16,10 +17,10 @@ type Changes struct {
 	Events  []Event          // events of the last response
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
-	known   bool // whether the last response is known: items that it lacks are added
-	records map[itemID]record
-	kept    int                              // bytes of the records of items that are not listed
-	last    map[*metric.Definition]timestamp // time of the last change of any item
+	isCurrent bool // whether the last response is shown: items that it lacks are added
+	records   map[itemID]record
+	kept      int                              // bytes of the records of items that are not listed
+	last      map[*metric.Definition]timestamp // time of the last change of any item
 }
 
 // Event is a change from one response to the next, at the time at which the later one was shown.
@@ -29,67 +30,75 @@ type Event struct {
 	Keys    [][2]string // names with values, without the account; no value is secret
 }
 
-// change is a kind of change of an item.
-type change int
+// attribute is a property of an item that is compared.
+type attribute int
 
 const (
-	itemAdded change = iota
-	itemRemoved
-	restock
-	sellout
-	priceChange
-	stateChange
-	numChanges
+	attrPresence attribute = iota // isListed or isGone
+	attrIdentity                  // another value means that the id stands for another item
+	attrStock                     // true or false
+	attrPrice                     // number
+	attrState                     // text of the provider
+	attrClass                     // text of ours that the state leads to
+	numAttributes
 )
 
-// output names the event and the metrics of a change. Those that are empty or nil do not exist.
-type output struct {
-	event string             // message of the event
-	total *metric.Definition // counter of the item
-	last  *metric.Definition // time of the last change of the item
+// values are those of an item. An empty one is not known, and stands for the last known one.
+type values [numAttributes]string
+
+// Values of attrPresence.
+const isListed, isGone = "listed", "gone"
+
+// change is what follows if an attribute of an item has another value than before, and both are known.
+// Definitions may be nil.
+type change struct {
+	of        attribute
+	from, to  string             // the values before and after; empty for any
+	event     string             // message; empty if there is none. It has the values before and after if to is empty
+	total     *metric.Definition // counter of the item
+	last      *metric.Definition // time of the item's last change
+	lastOfAny *metric.Definition // time of the last change of any item
+	previous  *metric.Definition // number of the item before its last change
 }
 
-// changeKind describes the changes of one kind of items. Definitions may be nil.
+// maxChanges bounds the changes of a changeKind.
+const maxChanges = 6
+
+// changeKind describes the changes of one kind of items.
 type changeKind struct {
-	outputs       [numChanges]output
-	previousPrice *metric.Definition // price of the item before its last change
+	changes []change
+	absent  values             // values before an item is added
+	removed *metric.Definition // time at which an item was removed, until it returns; nil if there is none
 
-	// lastOf returns the metric with the time at which any item last changed in some way, from one
-	// state to another; nil if there is none. If a removed item returns, it is added again; without
-	// lastOf only after rememberFor.
-	lastOf func(what change, before, after state) *metric.Definition
-
+	forgets   bool // whether a removed item that returns is added; else only after rememberFor
 	remembers int  // most bytes of items that are not listed; 0 for maxKept
 	tolerated int  // responses in a row that may lack an item before it is removed
-	isWatch   bool // whether an item that is added in stock came in stock, and counters start before its stock is known
 }
 
-var componentChanges = &changeKind{outputs: [numChanges]output{stateChange: {event: "component state changed"}}}
+var componentChanges = &changeKind{changes: []change{{of: attrState, event: "component state changed"}}}
 
 // itemID identifies an item of a response. Texts that are not needed are empty.
-type itemID [3]string
+type itemID [2]string
 
-// item holds the compared values of an item of a response. An unknown value stands for the last known
-// one.
+// item is what is compared of an item of a response.
 type item struct {
-	id     itemID      // unique in the response
-	self   string      // another value means that the id stands for another item; empty if it is not known
+	id     itemID // unique in the response
+	values values
 	labels []string    // labels of the item's metrics, without the account
 	keys   [][2]string // keys of all its events
 	detail [][2]string // more keys, for events without a value before
-	stock  *bool
-	price  *price
-	state  state
+
+	isUnmatched bool // whether it is listed but ignored: it is remembered as sold out, and not removed
 }
 
-// record is what is known of an item of an earlier response.
+// record is what is remembered of an item. It is removed if a time of that is set.
 type record struct {
 	item
-	since, listed time.Time // times of the first and the last response with it
-	missing       int       // complete responses in a row that lacked it
-	removed       bool      // if it returns, it may be added
-	tallies       [numChanges]tally
-	previousPrice *price // nil until the price changes
+	since, listed, removed time.Time // times of the first and the last response with it, and of its removal
+	restocked              time.Time // last time at which it came in stock
+	missing                int       // complete responses in a row that lacked it
+	tallies                [maxChanges]tally
+	previous               string // value of an attribute before its last change
 }
 
 // tally is the number of times that a change happened to an item, and the last of these times.
@@ -116,11 +125,11 @@ func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Ch
 }
 
 // Forget returns the changes after the data expired. The next response brings no changes: what was
-// not known has not changed.
+// not known has not changed. What that one lacks is added if it comes later.
 func (c Changes) Forget() Changes {
 	next := Changes{last: c.last, records: make(map[itemID]record, len(c.records))}
 	for id, r := range c.records {
-		r.stock, r.price, r.state, r.self = nil, nil, "", ""
+		r.values = values{}
 		next.records[id] = r
 	}
 	return next
@@ -128,21 +137,25 @@ func (c Changes) Forget() Changes {
 
 // step returns the changes up to a response with items; if they are partial, others may exist.
 func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Time) Changes {
-	next := Changes{known: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
+	next := Changes{isCurrent: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
 	maps.Copy(next.last, c.last)
+	unmatched := map[itemID]bool{}
 	for _, i := range items {
-		r, known := c.records[i.id]
-		isOther := r.self != "" && i.self != "" && r.self != i.self
-		if isOther && !r.removed {
+		r, found := c.records[i.id]
+		if i.isUnmatched {
+			unmatched[i.id] = found
+			continue
+		}
+		before := r.values[attrIdentity]
+		isOther := before != "" && i.values[attrIdentity] != "" && before != i.values[attrIdentity]
+		if isOther && r.removed.IsZero() {
 			next.remove(kind, &r, now)
 		}
-		if !known || isOther || r.removed && now.Sub(r.listed) >= rememberFor {
+		if !found || isOther || !r.removed.IsZero() && now.Sub(r.listed) >= rememberFor {
 			r = record{since: now}
-			if c.known {
-				next.count(kind, itemAdded, i, &r, now, i.detail...)
-				if kind.isWatch {
-					r.stock = new(bool)
-				}
+			if c.isCurrent {
+				r.values = kind.absent
+				r.values[attrPresence] = isGone
 			}
 		}
 		next.list(kind, i, r, now)
@@ -153,80 +166,94 @@ func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Tim
 		if _, listed := next.records[id]; listed {
 			continue
 		}
-		if !partial {
-			r.missing++
+		if unmatched[id] {
+			r.values[attrStock] = "false"
+			r.leave(now)
 		}
-		if !c.known { // that it went while the data was not known is no change
-			r.removed = true
-		} else if !r.removed && r.missing > kind.tolerated {
-			next.remove(kind, &r, now)
+		if !partial && r.removed.IsZero() {
+			if r.values[attrPresence] == "" { // that it went while the data was not known is no change
+				continue
+			}
+			if r.missing++; r.missing > kind.tolerated {
+				next.remove(kind, &r, now)
+			}
 		}
 		next.keep(kind, r, now)
 	}
 	return next
 }
 
-// list keeps the record of an item that is listed, and counts its changes since its former record.
+// list keeps the record of an item that is listed, and tells its changes since its former record.
 func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
-	i.stock, i.price, i.state, i.self = cmp.Or(i.stock, r.stock), cmp.Or(i.price, r.price), cmp.Or(i.state, r.state), cmp.Or(i.self, r.self)
-	if r.stock != nil && *r.stock != *i.stock {
-		what := sellout
-		if *i.stock {
-			what = restock
-		}
-		c.count(kind, what, i, &r, now, i.detail...)
+	before := r.values
+	for a, value := range i.values {
+		i.values[a] = cmp.Or(value, before[a])
 	}
-	if r.price != nil && *r.price != *i.price {
-		r.previousPrice = r.price
-		c.count(kind, priceChange, i, &r, now, [2]string{"before", numberText(r.price)}, [2]string{"after", numberText(i.price)})
+	i.values[attrPresence] = isListed
+	if before[attrStock] == "false" && i.values[attrStock] == "true" {
+		r.restocked = now
 	}
-	if r.state != "" && r.state != i.state {
-		c.count(kind, stateChange, i, &r, now, [2]string{"before", string(r.state)}, [2]string{"after", string(i.state)})
-	}
-	isRecent := now.Sub(r.tallies[restock].at.time()) < rememberFor
-	c.SoldOut = c.SoldOut || i.stock != nil && (!*i.stock || isRecent)
-	r.item, r.listed, r.missing, r.removed = i, now, 0, false
-	r.tallies[itemRemoved] = tally{}
+	c.SoldOut = c.SoldOut || i.values[attrStock] == "false" || i.values[attrStock] == "true" && now.Sub(r.restocked) < rememberFor
+	r.item, r.listed, r.removed, r.missing = i, now, time.Time{}, 0
+	c.tell(kind, &r, before, now)
 	c.records[i.id] = r
 }
 
-// remove counts that an item was removed.
+// remove tells that an item was removed.
 func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
-	r.removed = true
-	c.count(kind, itemRemoved, r.item, r, now, r.detail...)
-	r.keys, r.detail = nil, nil
+	before := r.values
+	r.values[attrPresence], r.values[attrClass] = isGone, kind.absent[attrClass]
+	c.tell(kind, r, before, now)
+	r.leave(now)
+}
+
+// leave marks an item as removed, which is not told of it again.
+func (r *record) leave(now time.Time) {
+	if r.removed.IsZero() {
+		r.removed = now
+	}
+	r.values[attrPresence], r.keys, r.detail = "", nil, nil
 }
 
 // keep keeps the record of an item that is not listed, unless it went too long ago, or is added again
 // anyway if it returns.
 func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
-	removed := r.tallies[itemRemoved].at
-	went := max(removed, timestamp(r.listed.Unix()))
-	size := recordBytes + len(r.self) + len(r.state)
-	for _, text := range slices.Concat(r.id[:], r.labels) {
+	size := recordBytes
+	for _, text := range slices.Concat(r.id[:], r.labels, r.values[:]) {
 		size += len(text)
 	}
 	for _, key := range r.keys {
 		size += len(key[1])
 	}
-	if now.Sub(went.time()) >= rememberFor || removed > 0 && kind.lastOf != nil || c.kept+size > cmp.Or(kind.remembers, maxKept) {
-		return
+	isRecent := now.Sub(r.listed) < rememberFor || now.Sub(r.removed) < rememberFor
+	if isRecent && (r.removed.IsZero() || !kind.forgets) && c.kept+size <= cmp.Or(kind.remembers, maxKept) {
+		c.kept += size
+		c.records[r.id] = r
 	}
-	c.kept += size
-	c.records[r.id] = r
 }
 
-// count counts a change of an item since its former record, and adds its event if there is one.
-func (c *Changes) count(kind *changeKind, what change, i item, r *record, now time.Time, keys ...[2]string) {
-	r.tallies[what] = tally{r.tallies[what].n + 1, timestamp(now.Unix())}
-	if message := kind.outputs[what].event; message != "" {
-		c.Events = append(c.Events, Event{now, message, slices.Concat(i.keys, keys)})
-	}
-	if kind.lastOf == nil || what == priceChange { // a state that becomes known with a price did not change
-		return
-	}
-	if d := kind.lastOf(what, r.state, i.state); d != nil {
-		c.last[d] = timestamp(now.Unix())
+// tell counts the changes of an item since its former values, and adds their events.
+func (c *Changes) tell(kind *changeKind, r *record, before values, now time.Time) {
+	for n, change := range kind.changes {
+		from, to := before[change.of], r.values[change.of]
+		if from == "" || to == "" || from == to || from != cmp.Or(change.from, from) || to != cmp.Or(change.to, to) {
+			continue
+		}
+		r.tallies[n] = tally{r.tallies[n].n + 1, timestamp(now.Unix())}
+		if change.previous != nil {
+			r.previous = from
+		}
+		if change.lastOfAny != nil {
+			c.last[change.lastOfAny] = timestamp(now.Unix())
+		}
+		if change.event == "" {
+			continue
+		}
+		keys := r.detail
+		if change.to == "" {
+			keys = [][2]string{{"before", from}, {"after", to}}
+		}
+		c.Events = append(c.Events, Event{now, change.event, slices.Concat(r.keys, keys)})
 	}
 }
 
@@ -236,17 +263,21 @@ func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 		b.Add(d, float64(at))
 	}
 	for _, r := range c.records {
-		for what, out := range kind.outputs {
-			tally := r.tallies[what]
-			if out.total != nil && (r.stock != nil || kind.isWatch) {
-				b.AddCreated(out.total, tally.n, r.since, r.labels...)
+		for n, change := range kind.changes {
+			tally := r.tallies[n]
+			if change.total != nil && cmp.Or(r.values[change.of], kind.absent[change.of]) != "" { // counted from the first known value on
+				b.AddCreated(change.total, tally.n, r.since, r.labels...)
 			}
-			if out.last != nil && tally.at > 0 {
-				b.Add(out.last, float64(tally.at), r.labels...)
+			if change.last != nil && tally.at > 0 {
+				b.Add(change.last, float64(tally.at), r.labels...)
+			}
+			if change.previous != nil && r.previous != "" {
+				number, _ := strconv.ParseFloat(r.previous, 64) // numberText wrote it
+				b.Add(change.previous, number, r.labels...)
 			}
 		}
-		if kind.previousPrice != nil {
-			metric.AddOptional(b, kind.previousPrice, r.previousPrice, r.labels...)
+		if kind.removed != nil && !r.removed.IsZero() {
+			b.Add(kind.removed, float64(r.removed.Unix()), r.labels...)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]floa
 func nullable() []string {
 	return []string{
 		"plans gpu", "plans cpu.architecture", "plans cpu.l3_cache_mb", "plans availability.alternative", "os license", "account name",
-		"topups payment", "topups confirmations", "topups paid_at",
+		"topups payment", "topups confirmations", "topups credited", "topups paid_at",
 	}
 }
 

@@ -97,14 +97,14 @@ var (
 )
 
 var planChanges = &changeKind{
-	outputs: [numChanges]output{
-		itemAdded:   {event: "plan added", last: planAdded},
-		itemRemoved: {event: "plan removed", last: planRemoved},
-		restock:     {"plan in stock", planRestocks, planLastRestock},
-		sellout:     {"plan sold out", planSellouts, planLastSellout},
-		priceChange: {event: "plan price changed", last: planLastPriceChange},
+	changes: []change{
+		{of: attrPresence, to: isListed, event: "plan added", last: planAdded},
+		{of: attrPresence, to: isGone, event: "plan removed"},
+		{of: attrStock, to: "true", event: "plan in stock", total: planRestocks, last: planLastRestock},
+		{of: attrStock, to: "false", event: "plan sold out", total: planSellouts, last: planLastSellout},
+		{of: attrPrice, event: "plan price changed", last: planLastPriceChange, previous: planPreviousUSD},
 	},
-	previousPrice: planPreviousUSD,
+	removed: planRemoved,
 }
 
 func plans() Resource {
@@ -140,14 +140,14 @@ func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 // addInStock adds the number of plans in stock, unless the stock of one of them is unknown, and returns
 // the number of those that are known to be in stock.
 func addInStock(b *metric.Builder, d *metric.Definition, plans []*plan, labels ...string) (inStock int) {
-	known := true
+	allKnown := true
 	for _, p := range plans {
-		known = known && p.Availability.InStock != nil
+		allKnown = allKnown && p.Availability.InStock != nil
 		if p.inStock() {
 			inStock++
 		}
 	}
-	if known {
+	if allKnown {
 		b.Add(d, float64(inStock), labels...)
 	}
 	return inStock
@@ -158,8 +158,9 @@ func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Avail
 // item returns the compared values of the plan.
 func (p *plan) item() item {
 	return item{
-		id: itemID{p.ID}, labels: []string{p.ID}, stock: p.Availability.InStock, price: p.Price.Monthly.USD,
-		keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
+		id: itemID{p.ID}, labels: []string{p.ID},
+		values: values{attrStock: boolLabel(p.Availability.InStock), attrPrice: numberText(p.Price.Monthly.USD)},
+		keys:   [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,23 +75,16 @@ var (
 )
 
 var serverChanges = &changeKind{
-	outputs: [numChanges]output{
-		itemAdded:   {event: "server added"},
-		itemRemoved: {event: "server removed"},
-		priceChange: {last: serverLastPriceChange},
-		stateChange: {event: "server status changed"},
+	changes: []change{
+		{of: attrPresence, to: isListed, event: "server added"},
+		{of: attrPresence, to: isGone, event: "server removed"},
+		{of: attrPrice, last: serverLastPriceChange, previous: serverPreviousPrice},
+		{of: attrState, event: "server status changed"},
+		{of: attrClass, to: "true", lastOfAny: serversLastAdded}, // whether it is billed
+		{of: attrClass, to: "false", lastOfAny: serversLastRemoved},
 	},
-	previousPrice: serverPreviousPrice,
-	lastOf: func(what change, before, after state) *metric.Definition {
-		wasBilled, isBilled := what != itemAdded && Billed(string(before)), what != itemRemoved && Billed(string(after))
-		switch {
-		case wasBilled && !isBilled:
-			return serversLastRemoved
-		case isBilled && !wasBilled:
-			return serversLastAdded
-		}
-		return nil
-	},
+	absent:    values{attrClass: "false"},
+	forgets:   true,
 	tolerated: 1,
 }
 
@@ -126,14 +120,18 @@ type ServerData struct {
 func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *count }], s *Snapshot) {
 	byStatus, d := map[state]float64{"active": 0, "suspended": 0}, &ServerData{renewals: map[time.Time]micros{}}
 	for _, i := range page.Items {
+		class := ""
+		if i.Status != "" {
+			class = strconv.FormatBool(Billed(string(i.Status)))
+		}
 		addServer(b, i)
 		byStatus[i.Status]++
 		if strings.EqualFold(string(i.Status), "active") {
 			d.active = append(d.active, i)
 		}
 		s.items = append(s.items, item{
-			id: itemID{i.ID}, self: numberText(i.CreatedAt), labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}},
-			state: i.Status, price: i.Price.Monthly.USD,
+			id: itemID{i.ID}, labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}},
+			values: values{attrIdentity: numberText(i.CreatedAt), attrPrice: numberText(i.Price.Monthly.USD), attrState: string(i.Status), attrClass: class},
 		})
 	}
 	claimed := page.Meta.Active

@@ -26,8 +26,12 @@ var (
 )
 
 var sshKeyChanges = &changeKind{
-	outputs: [numChanges]output{itemAdded: {event: "ssh key added"}, itemRemoved: {event: "ssh key removed"}},
-	lastOf:  func(change, state, state) *metric.Definition { return sshKeysChanged },
+	changes: []change{
+		{of: attrPresence, to: isListed, event: "ssh key added", lastOfAny: sshKeysChanged},
+		{of: attrPresence, to: isGone, event: "ssh key removed", lastOfAny: sshKeysChanged},
+		{of: attrState, lastOfAny: sshKeysChanged}, // its type
+	},
+	forgets: true,
 }
 
 func sshKeys() Resource {
@@ -44,7 +48,7 @@ func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Sna
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-		s.items = append(s.items, item{id: itemID{k.ID}, self: k.Fingerprint, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}, state: state(k.Type)})
+		s.items = append(s.items, item{id: itemID{k.ID}, values: values{attrIdentity: k.Fingerprint, attrState: k.Type}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}})
 	}
 	b.Add(sshKeysCount, float64(page.Count))
 }

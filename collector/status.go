@@ -85,7 +85,7 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 			location, state := string(id), components[name]
 			b.AddBool(componentUp, new(strings.EqualFold(string(state), "operational")), location, name)
 			b.Add(componentState, 1, location, name, string(state))
-			s.items = append(s.items, item{id: itemID{location, name}, keys: [][2]string{{"location", location}, {"component", name}}, state: state})
+			s.items = append(s.items, item{id: itemID{location, name}, values: values{attrState: string(state)}, keys: [][2]string{{"location", location}, {"component", name}}})
 		}
 	}
 	return s, nil

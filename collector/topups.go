@@ -16,17 +16,18 @@ import (
 type topup struct {
 	ID           string
 	Status       topupState
-	Amount       struct{ USD *amount }
+	Amount       struct{ USD *price }
 	BonusPercent *count `json:"bonus_percent"`
 	Coin         string
 	Network      string
 	Payment      struct {
 		RateLockedUntil *timestamp `json:"rate_locked_until"`
 	} `api:"optional"`
-	Confirmations *count     `api:"optional"`
-	Needed        *count     `json:"confirmations_needed"`
-	CreatedAt     *timestamp `json:"created_at"`
-	PaidAt        *timestamp `json:"paid_at" api:"optional"`
+	Confirmations *count               `api:"optional"`
+	Needed        *count               `json:"confirmations_needed"`
+	Credited      struct{ USD *price } `api:"optional"` // without bonus
+	CreatedAt     *timestamp           `json:"created_at"`
+	PaidAt        *timestamp           `json:"paid_at" api:"optional"`
 	Links         struct{ Page link }
 }
 
@@ -60,18 +61,36 @@ var (
 	topupCreated     = topupSet.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
 	topupLockedUntil = topupSet.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked.", "account", "topup")
 	topupSettlement  = topupSet.Gauge("topup_settlement_seconds", "The longest time in seconds from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 top-ups.", "account", "coin")
-	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed.", "account")
+	topupsLastFailed = topupSet.Gauge("topups_last_failed_timestamp_seconds", "When the exporter last saw a top-up become failed, expire or be canceled after its payment was seen, or be paid with less credited than its amount.", "account")
 	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid.", "account")
 )
 
 var topupChanges = &changeKind{
-	outputs: [numChanges]output{stateChange: {event: "top-up status changed"}},
-	lastOf: func(what change, _, after state) *metric.Definition {
-		if what == stateChange && strings.EqualFold(string(after), "failed") {
-			return topupsLastFailed
-		}
-		return nil
+	changes: []change{
+		{of: attrState, event: "top-up status changed"},
+		{of: attrClass, to: "lost", lastOfAny: topupsLastFailed},
+		{of: attrClass, from: "seen", to: "none", lastOfAny: topupsLastFailed},
 	},
+}
+
+// class returns what became of the money: it is waited for ("open"), was "seen", "credited" or "lost",
+// or "none" came; empty if that is not known.
+func (t *topup) class() string {
+	switch status := t.Status.lower(); {
+	case status == "confirming":
+		return "seen"
+	case status == "failed", t.Confirmations != nil && (status == "expired" || status == "canceled"):
+		return "lost"
+	case status == "paid" && t.Credited.USD != nil && t.Amount.USD != nil && *t.Credited.USD < *t.Amount.USD:
+		return "lost"
+	case status == "paid":
+		return "credited"
+	case status == "pending":
+		return "open"
+	case status == "expired", status == "canceled":
+		return "none"
+	}
+	return ""
 }
 
 func topups() Resource {
@@ -95,7 +114,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	s, byStatus := newSnapshot(newest.Response), map[topupState]count{}
 	s.Invalid, s.partial = newest.Invalid, true // one that is not on the page, or is not understood, did not go
 	for _, t := range newest.Items {
-		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: state(t.Status)})
+		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
 		byStatus[t.Status.lower()]++
 	}
 	for _, status := range topupStates() {

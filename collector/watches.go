@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -24,9 +23,12 @@ var (
 func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
-	outputs:   [numChanges]output{restock: {"watch hit", watchHits, watchLastHit}},
+	changes: []change{
+		{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit},
+		{of: attrPresence, to: isGone, event: "plan removed"}, // once more, with the watch
+	},
+	absent:    values{attrStock: "false"}, // added in stock is a hit
 	remembers: maxKept / 50,
-	isWatch:   true,
 }
 
 // Watched is a watch with its matches and hits. It is immutable. Before the first step, only the watch
@@ -53,27 +55,24 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		w.changes = w.changes.Forget()
 		return w
 	}
-	w.changes.records = maps.Clone(w.changes.records)
 	var items []item
 	for _, p := range plans.Items {
-		outcome := w.match(p, *locations)
-		if r, known := w.changes.records[itemID{p.ID}]; outcome == isUnmet {
-			if known { // if it matches again, that is a hit
-				r.stock = new(bool)
-				w.changes.records[r.id] = r
-			}
-			continue
-		}
 		i := p.item()
-		i.labels, i.keys, i.price = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		if outcome == isMet {
+		i.labels, i.keys = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys)
+		switch w.match(p, *locations) {
+		case isMet:
 			w.matching = append(w.matching, p)
-		} else if p.inStock() {
-			i.stock = nil
+		case isUnmet: // if it matches again, that is a hit
+			i = item{id: i.id, isUnmatched: true}
+			w.tracked--
+		case isUnknown:
+			if p.inStock() {
+				i.values[attrStock] = ""
+			}
 		}
 		items = append(items, i)
 	}
-	w.tracked = len(items)
+	w.tracked += len(items)
 	w.changes = w.changes.step(watchChanges, items, plans.Count > len(plans.Items), now)
 	return w
 }
@@ -91,7 +90,7 @@ func (w Watched) Matches() int { return w.tracked }
 func WatchMetrics(watches []Watched) []*metric.Sample {
 	b := &metric.Builder{}
 	for _, w := range watches {
-		if !w.changes.known {
+		if !w.changes.isCurrent {
 			continue
 		}
 		for _, p := range w.matching {

@@ -153,7 +153,7 @@ func TestWatchSteps(t *testing.T) {
 					known.Locations = nil
 				}
 				w = w.Step(Known{Data: known}, now)
-				if len(w.Events()) > 0 {
+				if slices.ContainsFunc(w.Events(), func(e Event) bool { return e.Message == "watch hit" }) {
 					hitAt = float64(now.Unix())
 				}
 				want, got = append(want, s.hits), append(got, hits(t, w))
@@ -163,6 +163,45 @@ func TestWatchSteps(t *testing.T) {
 			simtest.AssertEqual(t, "last hit", last, hitAt)
 		})
 	}
+}
+
+// TestWatchLosesPlan has a plan that stops matching, whose series end after an hour, and one that is
+// removed, which an event tells.
+func TestWatchLosesPlan(t *testing.T) {
+	w := Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}
+	var got []string
+	for _, s := range []struct {
+		minute int
+		plans  catalog
+	}{
+		{0, catalog{inStock("a"), inStock("b")}},
+		{1, catalog{listed("a", true, 500), inStock("b")}},
+		{2, catalog{inStock("b")}},
+		{60, catalog{listed("a", true, 500)}},
+		{61, catalog{listed("a", true, 500)}},
+		{119, catalog{listed("a", true, 500)}},
+		{120, catalog{listed("a", true, 500)}},
+	} {
+		now := today.Add(time.Duration(s.minute) * time.Minute)
+		w = w.Step(Known{Data: plansOf(t, s.plans, now).Data}, now)
+		var series []string
+		for name := range exposed(t, WatchMetrics([]Watched{w})) {
+			if strings.HasPrefix(name, watchHits.Name) {
+				series = append(series, name[len(watchHits.Name):])
+			}
+		}
+		slices.Sort(series)
+		got = append(got, fmt.Sprintln(s.minute, series, eventTexts(w.Events())))
+	}
+	const a, b = `{plan="a",watch="w"}`, `{plan="b",watch="w"}`
+	simtest.AssertEqual(t, "series of hits and events", strings.Join(got, ""), `0 [`+a+` `+b+`] []
+1 [`+a+` `+b+`] []
+2 [`+a+` `+b+`] []
+60 [`+a+` `+b+`] [plan removed: watch=w plan=b name= usd_per_month=50]
+61 [`+b+`] []
+119 [`+b+`] []
+120 [] []
+`)
 }
 
 // TestUnknownStock has a plan whose stock is not known: how many are in stock is not known, either.

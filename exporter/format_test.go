@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 
 // ofChanges matches the metrics of a change from one response to the next, which are not
 // exposed before.
-var ofChanges = regexp.MustCompile("_last_(restock|sellout|hit|added|removed|price_change|failed)_|_keys_changed_|plan_(added|removed)_|_previous_price_")
+var ofChanges = regexp.MustCompile("_last_(restock|sellout|hit|added|removed|price_change|failed)_|_keys_changed_|_two_factor_off_|plan_(added|removed)_|_previous_price_")
 
 // strictParser reads a page with the reference implementation of its format, which is strict for
 // OpenMetrics, and prints the number of families.

@@ -99,8 +99,11 @@ func (v *view) addAccount(n *notices, account string) {
 			n.add("bad", "Server "+v.NameOf("hostname", "server_info", account, id)+" of "+text(account), "Suspended.")
 		}
 	}
-	if balance := v.Value("account_balance_usd", account); balance < 0 {
+	if balance := v.Value("account_balance_usd", account); balance <= -0.005 { // what money shows as negative
 		n.add("bad", subject, "The balance is negative: "+money(balance)+" USD.")
+	}
+	if v.Value("account_two_factor_enabled", account) == 0 {
+		n.add("info", subject, "Two-factor authentication is off.")
 	}
 	if funded := v.Funded(account); funded.Class != "" {
 		n.add(funded.Class, subject, "The balance cannot pay all renewals. Funded until: "+funded.Text+".")

@@ -54,13 +54,8 @@ func join(texts []string) string {
 	return cmp.Or(strings.Join(shown, ", "), none)
 }
 
-// money formats an amount of money to the cent, and one below half a cent in full: its sign counts.
-func money(v float64) string {
-	if math.Abs(v) < 0.005 && v != 0 {
-		return number(v)
-	}
-	return format(math.Round(100*v)/100, 2)
-}
+// money formats an amount of money to the cent. Less than half a cent is 0.00, which no sign has.
+func money(v float64) string { return format(math.Round(100*v)/100, 2) }
 
 // number formats a number with all its decimals.
 func number(v float64) string { return format(v, -1) }

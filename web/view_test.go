@@ -147,12 +147,13 @@ func TestNotices(t *testing.T) {
 			{"info", "Component state maintenance: ipmi.", []string{"Location ams"}},
 		}},
 		{name: "account", given: given{series: []series{
-			seriesOf("account_balance_usd", -0.004, "main"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
+			seriesOf("account_balance_usd", -0.005, "main"), seriesOf("account_balance_usd", -0.0049, "lab"), seriesOf("account_two_factor_enabled", 0, "main"), seriesOf("account_two_factor_enabled", 1, "lab"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
 			seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "Suspended"), seriesOf("server_status", 1, "main", "s2", "suspended"),
 		}}, want: []notice{
 			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
-			{"bad", "The balance is negative: -0.004 USD.", []string{"Account main"}},
+			{"bad", "The balance is negative: -0.01 USD.", []string{"Account main"}},
 			{"bad", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"Account main"}},
+			{"info", "Two-factor authentication is off.", []string{"Account main"}},
 		}},
 		{name: "accounts", given: given{series: []series{
 			seriesOf("account_info", 1, "lab", "acc_1"), seriesOf("account_info", 1, "main", "acc_1"), seriesOf("account_info", 1, "other", "acc_2"),

@@ -57,16 +57,18 @@ func (a *activity) stock(w *World, _ time.Time) {
 	soldOut := filter(w.Plans, func(p Object) bool { return !inStock(p) })
 	if len(soldOut) >= 6 || len(soldOut) >= 2 && !a.chance(50) {
 		Put(a.pick(soldOut), true, "availability", "in_stock")
-		return
+	} else if others := filter(w.Plans, inStock); len(others) > 0 { // plans can be taken off the list
+		Put(a.pick(others), false, "availability", "in_stock")
 	}
-	Put(a.pick(filter(w.Plans, inStock)), false, "availability", "in_stock")
 }
 
 // place lets the first plan that is saved as a configuration sell out in its location, or
 // return.
 func (a *activity) place(w *World, _ time.Time) {
 	plan, location := Text(a.saved, "plan"), Text(a.saved, "location")
-	w.SetStock(plan, location, !w.inStockAt(find(w.Plans, hasID(plan)), location))
+	if p := find(w.Plans, hasID(plan)); p != nil {
+		w.SetStock(plan, location, !w.inStockAt(p, location))
+	}
 }
 
 // price changes the price of one plan within five percent of its first price.
@@ -74,6 +76,9 @@ func (a *activity) price(w *World, _ time.Time) {
 	first := a.pick(a.catalog)
 	p := find(w.Plans, hasID(Text(first, "id")))
 	percent := 95 + a.rand.IntN(11)
+	if p == nil {
+		return
+	}
 	for _, currency := range []string{"usd", "eur"} {
 		Put(p, money(cents(first, "price", "monthly", currency)*percent/100), "price", "monthly", currency)
 	}

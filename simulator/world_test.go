@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +45,28 @@ func TestActivity(t *testing.T) {
 		})
 		checkStates(t, seen, "pending confirming paid expired operational degraded outage scheduled "+
 			"sold-out-2 sold-out-6 topup bonus renewal usage")
+	})
+}
+
+// TestActivityWithoutPlans takes all plans off the list, one after the other.
+func TestActivityWithoutPlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := simulator.New(simulator.Options{}), []string{}
+		s.Change(func(w *simulator.World) {
+			for _, p := range w.Plans {
+				ids = append(ids, simulator.Text(p, "id"))
+			}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		go s.Run(ctx)
+		for _, id := range ids {
+			time.Sleep(time.Hour)
+			simulator.Control(s).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/plan?listed=false&plan="+id, nil))
+		}
+		time.Sleep(24 * time.Hour)
+		stop()
+		synctest.Wait()
+		s.Change(func(w *simulator.World) { simtest.AssertEqual(t, "plans", len(w.Plans), 0) })
 	})
 }
 
@@ -129,7 +153,7 @@ func addShape(shape map[string]string, path string, v any) {
 // TestShape compares the fields of each endpoint with the documented ones, which the test
 // data of the collectors has.
 func TestShape(t *testing.T) {
-	documents, err := filepath.Glob("../../collector/testdata/*/document.golden")
+	documents, err := filepath.Glob("../collector/testdata/*/document.golden")
 	if err != nil || len(documents) < 10 {
 		t.Fatalf("%v: %v", documents, err)
 	}

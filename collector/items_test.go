@@ -253,3 +253,26 @@ func FuzzItems(f *testing.F) {
 		}
 	})
 }
+
+// TestContradictions has plans whose stock contradicts their delivery: each is one invalid item, and the
+// stock is exported as it is.
+func TestContradictions(t *testing.T) {
+	for _, c := range []struct {
+		delivery any
+		stock    any
+		cores    any
+		want     int
+	}{{"sold_out", true, 8, 1}, {"instant", false, 8, 1}, {"sold_out", true, nil, 1}, {"sold_out", false, 8, 0}, {"instant", true, 8, 0}, {"2 days", true, 8, 0}, {"2 days", false, 8, 0}} {
+		body := simtest.Decode(t, documented(t, plans()))
+		plan := body["data"].([]any)[0].(map[string]any)
+		body["data"] = []any{plan}
+		simulator.Put(body, 1, "meta", "count")
+		simulator.Put(body, map[any]int{true: 1}[c.stock], "meta", "in_stock")
+		simulator.Put(plan, c.delivery, "availability", "delivery")
+		simulator.Put(plan, c.stock, "availability", "in_stock")
+		simulator.Put(plan, c.cores, "cpu", "cores")
+		s := newBodyTest(t, plans(), simtest.Encode(t, body)).mustFetch()
+		got := []any{s.Invalid.Items, exposed(t, s.Metrics)[simtest.Series(planInStock.Name, "plan", plan["id"].(string))] == 1}
+		simtest.AssertEqual(t, fmt.Sprint(c), got, []any{c.want, c.stock})
+	}
+}

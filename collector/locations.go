@@ -54,6 +54,9 @@ func addLocations(b *metric.Builder, page rentalapi.Page[location, struct{}], s 
 		metric.AddOptional(b, locationLon, l.Coordinates.Lon, id)
 		metric.AddOptional(b, locationPlans, l.Plans, id)
 		metric.AddOptional(b, locationInStock, l.PlansInStock, id)
+		if l.Plans != nil && l.PlansInStock != nil && *l.PlansInStock > *l.Plans && len(page.Errors[id]) == 0 {
+			s.Invalid.Add(id, rentalapi.FieldError{Field: "plans_in_stock", Problem: "more than plans"})
+		}
 		byID[l.ID] = *l
 	}
 	s.Data.Locations = &byID

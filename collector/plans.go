@@ -126,6 +126,10 @@ func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 			p.hasGPU = &hasGPU
 		}
 		p.offersOther = p.Availability.Locations == nil || isUnclear("availability.locations")
+		soldOut := map[state]string{"instant": "false", "sold_out": "true"}[p.Availability.Delivery]
+		if soldOut != "" && soldOut == boolLabel(p.Availability.InStock) && len(page.Errors[p.ID]) == 0 {
+			s.Invalid.Add(p.ID, rentalapi.FieldError{Field: "availability.in_stock", Problem: "contradicts availability.delivery"})
+		}
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 	}

@@ -133,13 +133,7 @@ func (h *harness) hits() map[string]float64 {
 
 // setStock changes whether a plan of the provider is in stock.
 func (h *harness) setStock(id string, in bool) {
-	h.Change(func(w *simulator.World) {
-		for _, p := range w.Plans {
-			if simulator.Text(p, "id") == id {
-				simulator.Put(p, in, "availability", "in_stock")
-			}
-		}
-	})
+	h.Change(func(w *simulator.World) { w.SetStock(id, "", in) })
 }
 
 // watch configures the plans and locations collectors with watches.

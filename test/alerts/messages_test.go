@@ -1,15 +1,25 @@
 package alerts_test
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/ntfy"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
@@ -18,9 +28,10 @@ import (
 
 // group is what Alertmanager tells a receiver. Names of fields are those of its JSON.
 type group struct {
-	Status          string  `json:"status"`
-	Alerts          []alert `json:"alerts"`
-	TruncatedAlerts int     `json:"truncatedAlerts"`
+	Status          string            `json:"status"`
+	Alerts          []alert           `json:"alerts"`
+	CommonLabels    map[string]string `json:"commonLabels"`
+	TruncatedAlerts int               `json:"truncatedAlerts"`
 }
 
 type alert struct {
@@ -34,11 +45,16 @@ func newGroup(n int, summary, link string) group {
 	if link != "" {
 		annotations["link"] = link
 	}
-	return group{Status: "firing", Alerts: slices.Repeat([]alert{{"firing", annotations}}, n)}
+	return group{Status: "firing", Alerts: slices.Repeat([]alert{{"firing", annotations}}, n), CommonLabels: severity}
 }
+
+var severity = map[string]string{"severity": "warning"}
 
 // limits are the longest messages that services take, in characters.
 var limits = map[string]int{"phone": 4096, "telegram": 4096, "discord": 2000, "pushover": 1024}
+
+// incidents are the services that open incidents: the only ones that are told the end of an alert.
+var incidents = []string{"pagerduty", "opsgenie", "victorops", "jira", "incidentio"}
 
 // TestMessages compares with a golden file what each receiver makes of a restock, two servers and a
 // hundred top-ups, whose texts are as long as can be expected. No message is longer than its
@@ -48,18 +64,22 @@ func TestMessages(t *testing.T) {
 	groups := map[string]group{
 		"one":     newGroup(1, "Plan epyc-9654 in fra is back in stock, 899.00 USD.", "https://rental.example/order?configuration=cfg_1"),
 		"two":     newGroup(2, "Component network in fra is not operational: outage.", ""),
+		"end":     {Status: "resolved", Alerts: []alert{{"resolved", map[string]string{"summary": "Component network in fra is not operational: outage."}}}, CommonLabels: severity},
 		"hundred": newGroup(100, strings.Repeat("s", 139)+".", "https://rental.example/"+strings.Repeat("l", 317)),
 	}
 	var golden strings.Builder
 	texts := templates(t)
 	for _, place := range slices.Sorted(maps.Keys(texts)) {
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
+			receiver, _, _ := strings.Cut(place, " ")
+			if name == "end" && !slices.Contains(incidents, receiver) {
+				continue
+			}
 			render := renderAlertmanager
-			if strings.HasPrefix(place, "phone ") {
+			if receiver == "phone" {
 				render = renderNtfy
 			}
 			message := render(t, amtool, texts[place], groups[name])
-			receiver, _, _ := strings.Cut(place, " ")
 			if limit := limits[receiver]; limit > 0 {
 				atMost(t, place+": "+name+": characters", utf8.RuneCountInString(message), limit)
 			}
@@ -143,17 +163,114 @@ func TestReceivers(t *testing.T) {
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.yml"), &config)
 	repo.ReadYAML(t, repo.Path(t, "alerts/receivers.example.yml"), &examples)
 	isOld := strings.HasPrefix(repo.Run(t, ".", amtool, "--version"), "amtool, version 0.25.")
-	later := []any{"teams", "jira", "rocketchat", "incidentio", "mattermost"}
+	later := []string{"teams", "jira", "rocketchat", "incidentio", "mattermost"}
 	texts := regexp.MustCompile(`(?m)^  - name: `).Split(repo.Read(t, "alerts/receivers.example.yml"), -1)
 	for i, example := range examples["receivers"].([]any) {
 		r := example.(map[string]any)
+		name := r["name"].(string)
 		text, _, _ := strings.Cut(texts[i+1], "\n\n")
-		atMost(t, r["name"].(string)+": lines", len(strings.Split(strings.TrimSpace(text), "\n")), 12)
-		if isOld && slices.Contains(later, r["name"]) {
+		atMost(t, name+": lines", len(strings.Split(strings.TrimSpace(text), "\n")), 12)
+		for _, settings := range r {
+			if list, ok := settings.([]any); ok {
+				simtest.AssertEqual(t, name+": is told the end", list[0].(map[string]any)["send_resolved"], any(slices.Contains(incidents, name)))
+			}
+		}
+		if isOld && slices.Contains(later, name) {
 			continue
 		}
 		r["name"] = "phone"
 		config["receivers"] = []any{map[string]any{"name": "nobody"}, r}
 		repo.Run(t, ".", amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config))))
+	}
+}
+
+// incidentService keeps what a service that opens incidents is told.
+type incidentService struct {
+	mu   sync.Mutex
+	told map[string][]string // actions by service and incident
+}
+
+func (s *incidentService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Action   string `json:"event_action"` // PagerDuty
+		DedupKey string `json:"dedup_key"`
+		Payload  struct{ Severity string }
+		Message  string // Opsgenie
+		Alias    string
+		Type     string `json:"message_type"` // VictorOps
+		Entity   string `json:"entity_id"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body) // what is not understood is missing
+	service, path, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+	id, isEnd := strings.CutSuffix(strings.TrimPrefix(path, "v2/alerts/"), "/close") // Opsgenie
+	key, action := cmp.Or(body.DedupKey, body.Alias, body.Entity, id), cmp.Or(body.Action+body.Payload.Severity, body.Type, body.Message)
+	if isEnd {
+		action = "close"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[service+" "+key] = append(s.told[service+" "+key], action)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// TestIncidents has a piece of news and a state twice, and their ends. Alertmanager's intervals are
+// shortened.
+func TestIncidents(t *testing.T) {
+	service := &incidentService{told: map[string][]string{}}
+	server := httptest.NewServer(service)
+	t.Cleanup(server.Close)
+	var config, examples map[string]any
+	interval := regexp.MustCompile(`(group_wait|group_interval): \w+`)
+	if err := yaml.Unmarshal([]byte(interval.ReplaceAllString(repo.Read(t, "alerts/alertmanager.yml"), "$1: 1s")), &config); err != nil {
+		t.Fatal(err)
+	}
+	repo.ReadYAML(t, repo.Path(t, "alerts/receivers.example.yml"), &examples)
+	all := map[string]any{"name": "phone"}
+	for _, example := range examples["receivers"].([]any) {
+		r := example.(map[string]any)
+		if setting, ok := map[string]string{"pagerduty": "url", "opsgenie": "api_url", "victorops": "api_url"}[r["name"].(string)]; ok {
+			kind := r["name"].(string) + "_configs"
+			r[kind].([]any)[0].(map[string]any)[setting] = server.URL + "/" + r["name"].(string) + "/"
+			all[kind] = r[kind]
+		}
+	}
+	config["receivers"] = []any{map[string]any{"name": "nobody"}, all}
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
+	p := simtest.StartServing(t, exec.Command(repo.Program(t, "prometheus-alertmanager", "alertmanager"),
+		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(simtest.Encode(t, config))),
+		"--storage.path="+dir, "--cluster.listen-address=", "--web.listen-address="+address), address, "/-/ready")
+	for _, tc := range []struct {
+		labels map[string]string
+		want   [][]string
+	}{
+		{map[string]string{"alertname": "ServerRentalWatchHit", "kind": "news", "severity": "warning"}, [][]string{
+			{"Summary.", "close", "Summary.", "close"}, {"triggerwarning", "resolvewarning", "triggerwarning", "resolvewarning"}, {"WARNING", "RECOVERY", "WARNING", "RECOVERY"},
+		}},
+		{map[string]string{"alertname": "ServerRentalNetworkDown", "kind": "state", "severity": "critical"}, [][]string{
+			{"Summary.", "close", "Summary.", "close"}, {"triggercritical", "resolvecritical", "triggercritical", "resolvecritical"}, {"CRITICAL", "RECOVERY", "CRITICAL", "RECOVERY"},
+		}},
+	} {
+		service.told = map[string][]string{}
+		for n := range 4 {
+			a := map[string]any{"labels": tc.labels, "annotations": map[string]string{"summary": "Summary."}}
+			if n%2 == 1 {
+				a["endsAt"] = time.Now()
+			}
+			r, err := http.Post(p.URL+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, []any{a})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Body.Close()
+			p.Eventually(fmt.Sprintf("message %d of each service", n+1), func() bool {
+				service.mu.Lock()
+				defer service.mu.Unlock()
+				return len(slices.Concat(slices.Collect(maps.Values(service.told))...)) == 3*(n+1)
+			})
+		}
+		var got [][]string
+		for _, key := range slices.Sorted(maps.Keys(service.told)) { // one incident of each
+			got = append(got, service.told[key])
+		}
+		simtest.AssertEqual(t, tc.labels["alertname"]+": opsgenie, pagerduty, victorops", got, tc.want)
 	}
 }

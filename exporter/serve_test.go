@@ -52,6 +52,10 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--web.enable-service-discovery", "--log.format=json")
 	simtest.AssertEqual(t, "status", []int{other.Get("/probe/rental").Status, other.Get("/metrics").Status, other.Get("/sd/servers").Status}, []int{200, 404, 200})
+	for path, want := range map[string]int{"/metrics": 200, "//metrics": 307, "/": 200, "/-/healthy": 200, "/-/ready": 200, "/sd/servers": 403, "/-/reload": 403, "/nothing": 404} {
+		got := demo.Get(path)
+		simtest.AssertEqual(t, path+": status and Cache-Control", []any{got.Status, got.Header.Get("Cache-Control")}, []any{want, "no-store"})
+	}
 	simtest.AssertEqual(t, "status of discovery and reload by default", []int{demo.Get("/sd/servers").Status, demo.postReload().Status}, []int{403, 403})
 	families := other.Get("/probe/rental").Exposition(t).Families
 	for name := range families {

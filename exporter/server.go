@@ -109,6 +109,11 @@ func (e *exporter) serveAt(ctx context.Context, group *errgroup.Group, listeners
 			ErrorLog:          errorLog,
 			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // or a client could have 250 requests wait
 		}
+		// Called after exporter-toolkit has put its handler around ours: its errors get the headers, too.
+		server.BaseContext = func(net.Listener) context.Context {
+			server.Handler = web.Harden(server.Handler)
+			return context.Background()
+		}
 		group.Go(func() error {
 			return toolkit.Serve(netutil.LimitListener(l, maxConnections), server, e.options.web, logger)
 		})

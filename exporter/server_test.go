@@ -35,17 +35,19 @@ func TestHealthcheck(t *testing.T) {
 	simtest.WriteCertificate(t, dir)
 	for name, tc := range map[string]struct {
 		config string
-		status int // status of a scrape
+		status int // of a scrape
+		cache  string
 	}{
-		"password":           {"basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n", 401},
-		"rate limit":         {"rate_limit: {interval: 1h, burst: 0}\n", 429},
-		"client certificate": {tlsServer, 400}, // the scrape uses no TLS
+		"password":           {"basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n", 401, "no-store"},
+		"rate limit":         {"rate_limit: {interval: 1h, burst: 0}\n", 429, "no-store"},
+		"client certificate": {tlsServer, 400, ""}, // the scrape uses no TLS: net/http responds itself
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := "--web.config.file=" + simtest.WriteFile(t, filepath.Join(dir, name+".yml"), tc.config)
 			p := start(t, "--demo", file)
-			simtest.AssertEqual(t, "status", p.Get("/metrics").Status, tc.status)
+			got := p.Get("/metrics")
+			simtest.AssertEqual(t, "status and Cache-Control", []any{got.Status, got.Header.Get("Cache-Control")}, []any{tc.status, tc.cache})
 			assertHealthy(t, finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.URL, "http://")))
 		})
 	}

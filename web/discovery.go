@@ -36,7 +36,6 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-store")
 			_ = json.NewEncoder(w).Encode(targets(servers, port)) // an error means that the client left
 		}
 	})

@@ -33,7 +33,6 @@ func landing(s Source, o Options) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Refresh", "60") // seconds
 		_, _ = w.Write(page.([]byte))   // an error means that the client left
 	})

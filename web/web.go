@@ -70,7 +70,7 @@ func CheckMetricsPath(path string) error {
 	return nil
 }
 
-// Handler returns the handler of all paths. The multiplexer accepts HEAD if it accepts
+// Handler returns the handler of all paths, to be served with [Harden]. The multiplexer accepts HEAD if it accepts
 // GET, and refuses other methods.
 func Handler(s Source, o Options) http.Handler {
 	mux := http.NewServeMux()
@@ -102,13 +102,15 @@ func Handler(s Source, o Options) http.Handler {
 	} else {
 		mux.Handle("GET "+discoveryPath, discovery(o.Discovery))
 	}
-	return harden(mux)
+	return mux
 }
 
-// harden adds headers that restrict a browser.
-func harden(next http.Handler) http.Handler {
+// Harden adds headers to all responses: no cache keeps what an exporter that has ended said, and a browser
+// is restricted.
+func Harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
+		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

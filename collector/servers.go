@@ -193,17 +193,19 @@ var (
 	ErrUnknownServers = errors.New("servers: not all are known")
 )
 
-// ActiveServers returns the active servers of an account, or of all accounts if it is empty, in their
+// ActiveServers returns the active servers of the named accounts, or of all if no name is given, in their
 // order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a partial
 // list.
-func ActiveServers(accounts []Known, account string) (all []Server, err error) {
-	if account != "" && !slices.ContainsFunc(accounts, func(k Known) bool { return k.Account == account }) {
-		return nil, ErrUnknownAccount
+func ActiveServers(accounts []Known, names ...string) (all []Server, err error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(accounts, func(k Known) bool { return k.Account == name }) {
+			return nil, ErrUnknownAccount
+		}
 	}
 	for _, k := range accounts {
 		servers := k.Data.Servers
 		switch {
-		case account != "" && account != k.Account:
+		case len(names) > 0 && !slices.Contains(names, k.Account):
 			continue
 		case servers == nil || servers.partial || slices.Contains(k.Incomplete, serversName):
 			return nil, fmt.Errorf("%w: account %s", ErrUnknownServers, k.Account)

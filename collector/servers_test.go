@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
@@ -27,8 +28,8 @@ func withStatuses(statuses ...any) (list []simulator.Object) {
 	return list
 }
 
-// targets returns the active servers of the account main.
-func targets(t *testing.T, list []simulator.Object, active any, account string) ([]Server, error) {
+// targets returns the active servers of accounts.
+func targets(t *testing.T, list []simulator.Object, active any, names string) ([]Server, error) {
 	t.Helper()
 	if list == nil {
 		list = []simulator.Object{}
@@ -42,7 +43,7 @@ func targets(t *testing.T, list []simulator.Object, active any, account string) 
 		body := simtest.Encode(t, simulator.Object{"data": a.list, "meta": simulator.Object{"active": a.active}})
 		accounts = append(accounts, Known{Account: a.name, Data: newBodyTest(t, servers(), body).mustFetch().Data})
 	}
-	return ActiveServers(accounts, account)
+	return ActiveServers(accounts, strings.Fields(names)...)
 }
 
 // TestActiveServers has the accounts lab, with one active server, and main.
@@ -53,18 +54,20 @@ func TestActiveServers(t *testing.T) {
 	}
 	lab, first := target("lab", "s0", testAddress, "active"), target("main", "s0", testAddress, "active")
 	for _, c := range []struct {
-		name    string
-		list    []simulator.Object
-		active  any
-		account string
-		want    []Server
-		err     error
+		name   string
+		list   []simulator.Object
+		active any
+		names  string // separated by spaces
+		want   []Server
+		err    error
 	}{
 		{"all accounts", []simulator.Object{serverOf("b", testAddress, "active"), serverOf("a", testAddress, "active")}, 2, "", []Server{
 			lab, target("main", "b", testAddress, "active"), target("main", "a", testAddress, "active"),
 		}, nil},
 		{"one account", withStatuses("active"), 1, "lab", []Server{lab}, nil},
 		{"another one is partial", []simulator.Object{serverOf("", testAddress, "active")}, 1, "lab", []Server{lab}, nil},
+		{"two accounts", withStatuses("active"), 1, "main lab", []Server{lab, first}, nil},
+		{"two accounts, of which one is unknown", nil, 0, "lab nobody", nil, ErrUnknownAccount},
 		{"no servers", nil, 0, "main", nil, nil},
 		{"unknown account", nil, 0, "nobody", nil, ErrUnknownAccount},
 		{"first of several addresses", []simulator.Object{serverOf("a", []string{"", "198.18.0.2", "198.18.0.3"}, "active")}, 1, "main", []Server{target("main", "a", "198.18.0.2", "active")}, nil},
@@ -78,7 +81,7 @@ func TestActiveServers(t *testing.T) {
 		{"blanks and a prefix length", []simulator.Object{serverOf("a", "\u00a0198.18.0.1/32 ", "active\t")}, 1, "main", []Server{target("main", "a", testAddress, "active")}, nil},
 		{"active is a text", withStatuses("active"), "many", "main", []Server{first}, nil},
 	} {
-		got, err := targets(t, c.list, c.active, c.account)
+		got, err := targets(t, c.list, c.active, c.names)
 		simtest.AssertEqual(t, c.name, got, c.want)
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 			t.Errorf("%s: got error %v, want %v", c.name, err, c.err)

@@ -41,8 +41,8 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		o.Published = e.runner.Publisher.Samples
 	}
 	if e.options.discovery {
-		o.Discovery = func(account string) ([]collector.Server, error) {
-			return collector.ActiveServers(e.runner.Accounts(), account)
+		o.Discovery = func(accounts []string) ([]collector.Server, error) {
+			return collector.ActiveServers(e.runner.Accounts(), accounts...)
 		}
 	}
 	if e.options.lifecycle {

@@ -37,7 +37,7 @@ func TestActiveServersOverTime(t *testing.T) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			found, err := collector.ActiveServers(h.set.Accounts(), "")
+			found, err := collector.ActiveServers(h.set.Accounts())
 			got := 0
 			if err == nil {
 				got = len(found)

@@ -3,9 +3,11 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -20,15 +22,14 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(active func(account string) ([]collector.Server, error)) http.Handler {
+func discovery(active func(accounts []string) ([]collector.Server, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query()
-		port := query.Get("port")
-		if n, err := strconv.ParseUint(port, 10, 16); query.Has("port") && (err != nil || n == 0 || port[0] == '0') {
-			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
+		accounts, ports, err := parse(r.URL.RawQuery)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		servers, err := active(query.Get("account"))
+		servers, err := active(accounts)
 		switch {
 		case errors.Is(err, collector.ErrUnknownAccount):
 			http.Error(w, "account: this exporter has no such account", http.StatusNotFound)
@@ -36,17 +37,47 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(targets(servers, port)) // an error means that the client left
+			_ = json.NewEncoder(w).Encode(targets(servers, ports)) // an error means that the client left
 		}
 	})
 }
 
-// targets returns a target for each server that has a usable address.
-func targets(servers []collector.Server, port string) []targetGroup {
+// parse returns the accounts and the ports of a query, by default an empty port. It ignores nothing: without a
+// misspelt account, the list would be that of all accounts.
+func parse(query string) (accounts, ports []string, err error) {
+	parameters, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, nil, fmt.Errorf("query: %w", err)
+	}
+	accounts, ports = parameters["account"], parameters["port"]
+	for _, port := range ports {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
+			return nil, nil, errors.New("port: must be a number from 1 to 65535")
+		}
+	}
+	if len(ports) == 0 {
+		ports = []string{""}
+	}
+	delete(parameters, "account")
+	delete(parameters, "port")
+	if len(parameters) > 0 {
+		return nil, nil, errors.New("query: unknown parameter: must be account or port")
+	}
+	return accounts, ports, nil
+}
+
+// targets returns a target for each port of each server that has a usable address.
+func targets(servers []collector.Server, ports []string) []targetGroup {
 	groups := []targetGroup{}
 	for _, s := range servers {
-		if target := target(s.IPv4, port); target != "" {
-			groups = append(groups, targetGroup{[]string{target}, map[string]string{
+		var all []string
+		for _, port := range ports {
+			if target := target(s.IPv4, port); target != "" {
+				all = append(all, target)
+			}
+		}
+		if all != nil {
+			groups = append(groups, targetGroup{all, map[string]string{
 				"__meta_server_rental_account":  s.Account,
 				"__meta_server_rental_server":   s.ID,
 				"__meta_server_rental_plan":     s.Plan,

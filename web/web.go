@@ -37,9 +37,9 @@ type Options struct {
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
 	Reload func() error
-	// Discovery returns the active servers of an account, or of all accounts if it is empty. If it is
-	// nil, /sd/servers is forbidden.
-	Discovery func(account string) ([]collector.Server, error)
+	// Discovery returns the active servers of the named accounts, or of all if no name is given. If it
+	// is nil, /sd/servers is forbidden.
+	Discovery func(accounts []string) ([]collector.Server, error)
 }
 
 // Configured describes the configuration in force on the landing page.

@@ -36,7 +36,7 @@ func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "metrics") }),
-		Reload: func() error { return nil }, Discovery: func(string) ([]collector.Server, error) { return nil, nil },
+		Reload: func() error { return nil }, Discovery: func([]string) ([]collector.Server, error) { return nil, nil },
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
@@ -152,11 +152,14 @@ func TestDiscovery(t *testing.T) {
 	const labels = `"labels":{"__meta_server_rental_account":"main","__meta_server_rental_hostname":"s1.example","__meta_server_rental_location":"ams",` +
 		`"__meta_server_rental_os":"debian-13","__meta_server_rental_plan":"epyc-4464p","__meta_server_rental_server":"s1","__meta_server_rental_status":"active"}`
 	o := allEnabled()
-	o.Discovery = func(account string) ([]collector.Server, error) {
-		switch account {
+	o.Discovery = func(accounts []string) ([]collector.Server, error) {
+		switch strings.Join(accounts, ",") {
 		case "":
+			if accounts != nil {
+				return nil, collector.ErrUnknownAccount
+			}
 			return []collector.Server{server, {ID: "without an address"}, server}, nil
-		case "main":
+		case "main", "main,none":
 			return []collector.Server{server}, nil
 		case "partial":
 			return []collector.Server{server}, fmt.Errorf("%w: account partial: no current list", collector.ErrUnknownServers)
@@ -169,8 +172,12 @@ func TestDiscovery(t *testing.T) {
 		"":                         {200, "", `[{"targets":["192.0.2.1"],` + labels + `},{"targets":["192.0.2.1"],` + labels + "}]\n"},
 		"?account=main&port=65535": {200, "", `[{"targets":["192.0.2.1:65535"],` + labels + "}]\n"},
 		"?account=none&port=9100":  {200, "", "[]\n"},
-		"?account=other":           {404, "", "account: this exporter has no such account\n"},
-		"?account=partial":         {503, "", "servers: not all are known: account partial: no current list\n"},
+		"?account=main&account=none&port=9100&port=9115": {200, "", `[{"targets":["192.0.2.1:9100","192.0.2.1:9115"],` + labels + "}]\n"},
+		"?account=":               {404, "", "account: this exporter has no such account\n"},
+		"?acount=main":            {400, "", "query: unknown parameter: must be account or port\n"},
+		"?account=a;account=main": {400, "", "query: invalid semicolon separator in query\n"},
+		"?account=other":          {404, "", "account: this exporter has no such account\n"},
+		"?account=partial":        {503, "", "servers: not all are known: account partial: no current list\n"},
 	}
 	for _, port := range []string{"0", "65536", "-1", "", "09100", "http", "9100@evil.example"} {
 		cases["?port="+port] = response{400, "", "port: must be a number from 1 to 65535\n"}

@@ -99,12 +99,12 @@ func (l *loader) keep(a Account, place string) {
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	const flag = "--api.token-file"
 	file := l.flags.tokenFile
-	token, isSet := lookup(tokenEnvar)
+	token, isSet := lookup(TokenEnvar)
 	switch {
 	case isSet && file != "":
-		l.add(tokenEnvar, "conflicts with %s: only one of the two may be set", flag)
+		l.add(TokenEnvar, "conflicts with %s: only one of the two may be set", flag)
 	case isSet:
-		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, tokenEnvar, tokenEnvar)
+		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, TokenEnvar, TokenEnvar)
 	case file != "":
 		l.addAccount(Account{Name: "default", TokenFile: file}, flag, filePlace(flag, file, file))
 	}

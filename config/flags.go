@@ -11,9 +11,9 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
-// tokenEnvar contains the token itself. There is no such flag: every local user can read command
+// TokenEnvar contains the token itself. There is no such flag: every local user can read command
 // lines.
-const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
+const TokenEnvar = "SERVER_RENTAL_API_TOKEN"
 
 const shardEnvar = "SERVER_RENTAL_SHARD"
 
@@ -38,7 +38,7 @@ func AddFlags(app *kingpin.Application) *Flags {
 	add(&f.baseURL, "api.base-url", "SERVER_RENTAL_API_BASE_URL", "URL",
 		"Base URL of the rental API, ending in /api/v1.")
 	add(&f.tokenFile, "api.token-file", "SERVER_RENTAL_API_TOKEN_FILE", "FILE",
-		"File that contains the API token of one account, which is named default. $"+tokenEnvar+" can contain the token itself instead.")
+		"File that contains the API token of one account, which is named default. $"+TokenEnvar+" can contain the token itself instead.")
 	add(&f.configFile, "config.file", "SERVER_RENTAL_CONFIG_FILE", "FILE",
 		"Configuration file (YAML).")
 	add(&f.shard, "shard", shardEnvar, "I",

@@ -1,7 +1,9 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -93,4 +95,35 @@ func signalAndAwait(t *testing.T, p *simtest.Process, signal os.Signal, message 
 	t.Helper()
 	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(signal), nil)
 	simtest.Eventually(t, message, func() bool { return strings.Contains(p.Log.String(), message) })
+}
+
+// TestUnknownVariables has misspelt variables, those of ours and those that Kubernetes makes, when the
+// configuration is checked, has a fault, and is in use.
+func TestUnknownVariables(t *testing.T) {
+	t.Parallel()
+	o, err := parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{
+		"SERVER_RENTAL_WEB_CONFIG=/s3cr3t", "SERVER_RENTAL_TOTAL_SHARD=3", "SERVER_RENTAL_=", "SERVER_RENTAL_EXPORTER_PORT=tcp://10.0.0.1:10170",
+		"SERVER_RENTAL=", "MY_SERVER_RENTAL_SHARD=1", "SERVER_RENTAL_API_TOKEN=s3cr3t",
+	}
+	for _, name := range o.variables {
+		environ = append(environ, name+"=")
+	}
+	want := "SERVER_RENTAL_WEB_CONFIG: unknown variable, which has no effect\n" +
+		"SERVER_RENTAL_TOTAL_SHARD: unknown variable, which has no effect\n" +
+		"SERVER_RENTAL_: unknown variable, which has no effect\n"
+	run := func(args ...string) (int, string) {
+		var log bytes.Buffer
+		code := Main(t.Context(), Environment{Args: args, LookupEnv: unset, Environ: environ, Stdout: io.Discard, Stderr: &log, Unlimited: true})
+		return code, log.String()
+	}
+	code, log := run("--config.check", "--demo")
+	simtest.AssertEqual(t, "check", []any{code, log}, []any{0, want})
+	code, log = run()
+	simtest.AssertEqual(t, "fault", []any{code, strings.HasPrefix(log, "nothing to export: "), strings.HasSuffix(log, want)}, []any{1, true, true})
+	code, log = run("--once", "--demo")
+	simtest.AssertEqual(t, "start", []any{code, strings.Count(log, "unknown variable"), strings.Contains(log, "s3cr3t")}, []any{0, 3, false})
 }

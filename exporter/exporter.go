@@ -37,6 +37,7 @@ const name = "server_rental_exporter"
 type Environment struct {
 	Args           []string
 	LookupEnv      func(string) (string, bool)
+	Environ        []string // all variables, to find misspelt ones
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
 	Unlimited      bool             // tests set it, to send requests without rate limits
@@ -64,16 +65,23 @@ func Main(ctx context.Context, env Environment) int {
 	case err == nil:
 		cfg, err = o.configure(env.LookupEnv)
 	}
+	unknown := o.unknownVariables(env.Environ)
 	if err != nil {
-		o.printFaults(env.Stderr, err)
+		o.printFaults(env.Stderr, errors.Join(err, unknown)) // which may be the cause
 		return 1
 	}
 	if o.Check {
+		if unknown != nil {
+			o.printFaults(env.Stderr, unknown)
+		}
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
 	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
 	defer flush()
+	if unknown != nil {
+		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
+	}
 	e, err := newExporter(o, env, logger, cfg)
 	switch {
 	case err != nil:

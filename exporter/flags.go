@@ -38,7 +38,8 @@ type options struct {
 	health                 bool
 	logLevel               string
 	logFormat              string
-	printed                bool // whether help or version was printed, and nothing else is to do
+	printed                bool     // whether help or version was printed, and nothing else is to do
+	variables              []string // environment variables that are in use
 }
 
 // The values of --log.level and --log.format.
@@ -74,6 +75,7 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
 	var off []string // kingpin shows --[no-]NAME for all
 	for _, f := range app.Model().Flags {
+		o.variables = append(o.variables, f.Envar)
 		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
 			off = append(off, "--"+f.Name)
 		}
@@ -96,6 +98,19 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 // repeatsArgument matches the messages of kingpin that repeat more than the name of a flag: it may be a
 // secret.
 var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+)\s.*`)
+
+// unknownVariables returns a line for each variable of an environment that looks like one of ours and is none:
+// where one is misspelt, a default is in force. Kubernetes makes some for a service of the exporter's name.
+func (o *options) unknownVariables(environ []string) error {
+	var errs []error
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "SERVER_RENTAL_") && !strings.HasPrefix(name, "SERVER_RENTAL_EXPORTER_") && name != config.TokenEnvar && !slices.Contains(o.variables, name) {
+			errs = append(errs, errors.New(config.Line(name)+": unknown variable, which has no effect"))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {

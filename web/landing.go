@@ -22,7 +22,7 @@ var landingTemplate = template.Must(template.New("landing.html").Funcs(template.
 // keep the processor from all else, and scrapes waiting behind them.
 func landing(s Source, o Options) http.Handler {
 	var rendering singleflight.Group
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, err, _ := rendering.Do("", func() (any, error) {
 			var page bytes.Buffer
 			err := landingTemplate.Execute(&page, newView(s, o, time.Now()))
@@ -33,7 +33,9 @@ func landing(s Source, o Options) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Refresh", "60") // seconds
+		if r.URL.Query().Has("refresh") { // only if asked: a reload loses the place of a reader
+			w.Header().Set("Refresh", "60") // seconds
+		}
 		_, _ = w.Write(page.([]byte))   // an error means that the client left
 	})
 }

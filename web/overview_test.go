@@ -61,8 +61,10 @@ func (sc scene) page(t *testing.T) (body string) {
 		time.Sleep(24 * time.Second)
 		o := allEnabled()
 		o.Published = set.Publisher.Samples
-		a, header := do(t, Handler(set, o), "GET", "/")
-		simtest.AssertEqual(t, "status, Refresh and Cache-Control", []any{a.Status, header.Get("Refresh"), header.Get("Cache-Control")}, []any{200, "60", "no-store"})
+		h := Handler(set, o)
+		a, header := do(t, h, "GET", "/")
+		_, asked := do(t, h, "GET", "/?refresh=60")
+		simtest.AssertEqual(t, "status, and Refresh by default and if asked", []any{a.Status, header.Get("Refresh"), asked.Get("Refresh")}, []any{200, "", "60"})
 		body = a.Body
 	})
 	simtest.AssertNoSecrets(t, "page", body)

@@ -140,33 +140,33 @@ func TestNotices(t *testing.T) {
 			seriesOf("status_info", 1, "degraded"), seriesOf("incidents_ongoing", 2), seriesOf("maintenances_scheduled", 1),
 			seriesOf("component_state", 1, "ams", "ipmi", "maintenance"), seriesOf("component_state", 1, "ams", "network", "outage"), seriesOf("component_state", 1, "lon", "network", "outage"),
 		}}, want: []notice{
-			{"bad", "Overall state: degraded.", []string{"Provider"}},
-			{"bad", "Component state outage: network.", []string{"Location ams", "Location lon"}},
-			{"warn", "Ongoing incidents: 2.", []string{"Provider"}},
-			{"info", "Scheduled maintenance windows: 1.", []string{"Provider"}},
-			{"info", "Component state maintenance: ipmi.", []string{"Location ams"}},
+			{"bad", "Provider", "Overall state: degraded.", []string{""}},
+			{"bad", "Location", "Component state outage: network.", []string{"ams", "lon"}},
+			{"warn", "Provider", "Ongoing incidents: 2.", []string{""}},
+			{"info", "Provider", "Scheduled maintenance windows: 1.", []string{""}},
+			{"info", "Location", "Component state maintenance: ipmi.", []string{"ams"}},
 		}},
 		{name: "account", given: given{series: []series{
 			seriesOf("account_balance_usd", -0.005, "main"), seriesOf("account_balance_usd", -0.0049, "lab"), seriesOf("account_two_factor_enabled", 0, "main"), seriesOf("account_two_factor_enabled", 1, "lab"), seriesOf("account_funded_until_timestamp_seconds", unix(-9*time.Hour), "main"),
 			seriesOf("server_info", 1, "main", "s1", "", "", "", "", "node-1"), seriesOf("server_status", 1, "main", "s1", "Suspended"), seriesOf("server_status", 1, "main", "s2", "suspended"),
 		}}, want: []notice{
-			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
-			{"bad", "The balance is negative: -0.01 USD.", []string{"Account main"}},
-			{"bad", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"Account main"}},
-			{"info", "Two-factor authentication is off.", []string{"Account main"}},
+			{"bad", "Server", "Suspended.", []string{"node-1 of main", "s2 of main"}},
+			{"bad", "Account", "The balance is negative: -0.01 USD.", []string{"main"}},
+			{"bad", "Account", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"main"}},
+			{"info", "Account", "Two-factor authentication is off.", []string{"main"}},
 		}},
 		{name: "accounts", given: given{series: []series{
 			seriesOf("account_info", 1, "lab", "acc_1"), seriesOf("account_info", 1, "main", "acc_1"), seriesOf("account_info", 1, "other", "acc_2"),
 		}}, want: []notice{
-			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
+			{"warn", "Account", "It is the same provider account as lab: sums over accounts count it twice.", []string{"main"}},
 		}},
 		{name: "renewals of the next 14 days", given: given{series: []series{seriesOf("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
-			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 14d).", []string{"Account main"}},
+			{"warn", "Account", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 14d).", []string{"main"}},
 		}},
 		{name: "the end of the API", given: given{
 			health: []health{{Collector: "plans", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}, {Collector: "status", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}},
 		}, want: []notice{
-			{"warn", "The provider announces the end of this API: ends 2026-12-31.", []string{"Collector plans", "Collector status"}},
+			{"warn", "Collector", "The provider announces the end of this API: ends 2026-12-31.", []string{"plans", "status"}},
 		}},
 		{name: "collectors", given: given{
 			health: []health{
@@ -176,12 +176,12 @@ func TestNotices(t *testing.T) {
 			},
 			reload: errors.New("rental.yml:\nline 1: fault"),
 		}, want: []notice{
-			{"bad", "unreachable, last success: 1m ago.", []string{"API"}},
-			{"bad", "Failing: connection refused.", []string{"Collector account (main)"}},
-			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
-			{"warn", "Failing: status 503.", []string{"Collector locations"}},
-			{"warn", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"Collector ssh_keys (main)"}},
-			{"warn", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{"Configuration"}},
+			{"bad", "API", "unreachable, last success: 1m ago.", []string{""}},
+			{"bad", "Collector", "Failing: connection refused.", []string{"account (main)"}},
+			{"warn", "Collector", "Failing: connection refused.", []string{"plans", "status"}},
+			{"warn", "Collector", "Failing: status 503.", []string{"locations"}},
+			{"warn", "Collector", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"ssh_keys (main)"}},
+			{"warn", "Configuration", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{""}},
 		}},
 	} {
 		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), tc.want)

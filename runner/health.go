@@ -46,6 +46,8 @@ type Health struct {
 	collector.Timing
 
 	Err         error         // why the last fetch that ended failed; nil if it succeeded
+	Failure     error         // why a fetch failed last, also after later ones succeeded; nil if none did
+	FailedAt    time.Time     // when that fetch ended
 	LastSuccess time.Time     // zero before the first
 	Duration    time.Duration // how long the last fetch that ended took
 	Next        time.Time     // when the next one begins; zero while one is under way

@@ -94,6 +94,7 @@ func (j *job) attempt(ctx context.Context) {
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {
+		h.Failure, h.FailedAt = err, wallClock()
 		r.options.API.CountFailure(j.resource.Path, err)
 		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)

@@ -58,6 +58,23 @@ func TestMaxAge(t *testing.T) {
 	})
 }
 
+// TestLastFailure has a failure that is kept, with its time, after the collector recovered.
+func TestLastFailure(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(configure(time.Minute, 10*time.Minute))
+		h.runFor(30 * time.Second)
+		remove := h.Inject(simtest.Fault{Path: "/status", Status: http.StatusInternalServerError})
+		h.runFor(time.Minute)
+		remove()
+		h.runFor(2 * time.Minute)
+		for _, c := range h.set.Health() {
+			if failed := c.Collector == "status"; failed != (c.Failure != nil) || failed && (c.Err != nil || !c.FailedAt.Before(c.LastSuccess) || c.FailedAt.IsZero()) {
+				t.Errorf("%s: failure %v at %s, last success %s, error %v", c.Collector, c.Failure, c.FailedAt, c.LastSuccess, c.Err)
+			}
+		}
+	})
+}
+
 // TestReady asserts that a set is ready once every collector was tried, and publishes the outcome
 // by then. An account that is added later does not change that it is ready.
 func TestReady(t *testing.T) {

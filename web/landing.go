@@ -36,6 +36,6 @@ func landing(s Source, o Options) http.Handler {
 		if r.URL.Query().Has("refresh") { // only if asked: a reload loses the place of a reader
 			w.Header().Set("Refresh", "60") // seconds
 		}
-		_, _ = w.Write(page.([]byte))   // an error means that the client left
+		_, _ = w.Write(page.([]byte)) // an error means that the client left
 	})
 }

@@ -383,6 +383,7 @@ func TestAPI(t *testing.T) {
 func TestCollectors(t *testing.T) {
 	older := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
 	older.MadeAt, older.Next = time.Time{}, sceneTime
+	older.Failure, older.FailedAt = failed("status 503"), sceneTime.Add(-2*time.Hour) // before it recovered
 	g := given{hidden: true, enabled: []string{"plans", "locations", "os", "status", "account", "topups", "transactions"}, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
 		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), older, state("transactions", 0, nil),
@@ -393,7 +394,7 @@ func TestCollectors(t *testing.T) {
 		"status | failing, no data | | never | – | in 8s | connection refused",
 		"locations | invalid items: 2 | | 2026-03-30 08:59:00 | 1m | in 8s | coordinates.lat: null / locations: null",
 		"account | failing, last data shown | main | 2026-03-30 08:51:00 | 8m59s | in 8s | connection refused",
-		"topups | fetching | main | 2026-03-30 08:59:00 | – | now |",
+		"topups | fetching | main | 2026-03-30 08:59:00 | – | now | 2h ago: status 503",
 		"transactions | fetching | main | never | – | in 8s |",
 		"plans | working | | 2026-03-30 08:59:00 | 1h1m | in 8s |",
 	})

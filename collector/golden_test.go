@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,21 +35,34 @@ func documented(t testing.TB, r Resource) []byte {
 	return responseOf(t, filepath.Join("testdata", r.Name, "document.golden"))
 }
 
+// ofChanges matches metrics that no single response has.
+var ofChanges = regexp.MustCompile("_(last|previous|added|removed|changed|switched_off)_")
+
 // TestGolden fetches each testdata/RESOURCE/CASE.golden: the response, then the line ---, then
 // what is wrong with the response and the metrics. The other inputs of derived metrics are
 // as documented.
 func TestGolden(t *testing.T) {
 	for _, r := range Resources() {
-		documented(t, r)
+		documented(t, r) // before all cases, which would each say that it is missing
+	}
+	for _, r := range Resources() {
 		files, err := filepath.Glob(filepath.Join("testdata", r.Name, "*.golden"))
 		if err != nil {
 			t.Fatal(err)
 		}
+		var all strings.Builder
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".golden"), func(t *testing.T) {
 				response := responseOf(t, file)
-				simtest.Golden(t, file, string(response)+"---\n"+fetchGolden(t, r, response))
+				metrics := fetchGolden(t, r, response)
+				all.WriteString(metrics)
+				simtest.Golden(t, file, string(response)+"---\n"+metrics)
 			})
+		}
+		for _, d := range r.Metrics {
+			if !ofChanges.MatchString(d.Name) && !strings.Contains(all.String(), d.Name) {
+				t.Errorf("%s: in no testdata/%s/*.golden: set its field in the response of one", d.Name, r.Name)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package collector
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ func TestWatchMatches(t *testing.T) {
 	}
 	const absent = "-"
 	type values []string // JSON of the field
+	tested := map[string]bool{"Name": true}
 	for _, c := range []struct {
 		watch            Watch
 		field            string
@@ -58,6 +60,11 @@ func TestWatchMatches(t *testing.T) {
 		// The stock is no criterion.
 		{Watch{MinMemoryGiB: ptr(64.0)}, "availability.in_stock", values{`true`, `false`, `null`}, nil},
 	} {
+		for field, criterion := range reflect.ValueOf(c.watch).Fields() {
+			if !criterion.IsZero() && len(c.matching) > 0 && len(c.others) > 0 {
+				tested[field.Name] = true
+			}
+		}
 		for _, value := range slices.Concat(c.matching, c.others) {
 			body := map[string]any{}
 			for path, v := range map[string]string{"id": `"a"`, "memory.size_gb": "64", c.field: value} {
@@ -68,6 +75,11 @@ func TestWatchMatches(t *testing.T) {
 			snap := newBodyTest(t, plans(), simtest.Encode(t, map[string]any{"data": []any{body}})).mustFetch()
 			got := c.watch.match(snap.Data.Plans.Items[0], places) == isMet
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, slices.Contains(c.matching, value))
+		}
+	}
+	for field := range reflect.ValueOf(Watch{}).Fields() {
+		if !tested[field.Name] {
+			t.Errorf("%s: no case: add a watch with it, the field of the API that it reads, and values that match and do not", field.Name)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestFormats(t *testing.T) {
 			got[name] = f.Type + ": " + f.Help
 		}
 	}
-	simtest.AssertEqual(t, "families of the first scrape", got, want)
+	simtest.AssertEqual(t, "families of the first scrape (one that is missing: return its field in simulator/resources.go)", got, want)
 	for _, name := range []string{"go_goroutines", "process_start_time_seconds", "promhttp_metric_handler_requests_total"} {
 		if _, found := page.Families[name]; !found {
 			t.Errorf("%s: not exposed", name)

@@ -3,6 +3,7 @@ package helm
 import (
 	"maps"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
@@ -31,6 +33,29 @@ func TestVersion(t *testing.T) {
 	}
 	_, container := pod(t, render(t, "minimal"))
 	simtest.AssertEqual(t, "image", container.Image, image+":v"+version)
+}
+
+// TestWatchCriteria compares the criteria of a watch that the chart's schema allows with those of the exporter.
+func TestWatchCriteria(t *testing.T) {
+	var schema struct {
+		Properties map[string]struct {
+			Properties map[string]struct {
+				Items struct {
+					Properties map[string]struct{ Type string }
+				}
+			}
+		}
+	}
+	repo.ReadYAML(t, chart+"/values.schema.json", &schema)
+	got, want := map[string]string{}, map[string]string{}
+	for name, criterion := range schema.Properties["config"].Properties["watches"].Items.Properties {
+		got[name] = criterion.Type
+	}
+	types := map[string]string{"string": "string", "[]string": "array", "*bool": "boolean", "*float64": "number"}
+	for field := range reflect.ValueOf(collector.Watch{}).Fields() {
+		want[field.Tag.Get("yaml")] = types[field.Type.String()]
+	}
+	simtest.AssertEqual(t, "criteria and types", got, want)
 }
 
 // TestHelm3 checks that Helm 3 renders the same as Helm 4, except blank lines.

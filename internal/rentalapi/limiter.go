@@ -156,17 +156,23 @@ const (
 	maxBackoff     = 24 * time.Hour // a maintenance page may say 2099
 	unknownBackoff = time.Minute    // if the header is missing or cannot be read
 
-	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
+	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later); from 1e12 on in milliseconds or finer
 )
 
-// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix seconds. Points in
-// time are compared with date, which is by the provider's own clock: the local one may be wrong.
+// parseDelay reads a delay from a header value: seconds, an HTTP date, or Unix time in seconds,
+// milliseconds, microseconds or nanoseconds. Points in time are compared with date, which is by the
+// provider's own clock: the local one may be wrong.
 func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if at, err := http.ParseTime(value); err == nil {
 		return min(max(at.Sub(date), minBackoff), maxBackoff)
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
+	for range 3 {
+		if seconds >= firstEpoch*1e3 {
+			seconds /= 1e3
+		}
+	}
 	switch {
 	case seconds > math.MaxUint32: // also if it is larger than any number
 		return maxBackoff

@@ -55,7 +55,7 @@ func TestStateLogger(t *testing.T) {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
 	broken := &rentalapi.Error{Reason: rentalapi.Status, Err: errors.New("status 500")}
-	backoff := &rentalapi.Error{Reason: rentalapi.Backoff, Err: errors.New("no request made")}
+	backoff := &rentalapi.Error{Reason: rentalapi.Unavailable, Err: errors.New("no request made")}
 	var log simtest.Log
 	l := stateLogger{logger: &log}
 	for _, step := range []struct {

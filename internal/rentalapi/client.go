@@ -114,11 +114,9 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// CountFailure counts that a fetch of a path gave no data, unless the reason is Backoff.
+// CountFailure counts that a fetch of a path gave no data.
 func (a *API) CountFailure(path string, err error) {
-	if reason := ReasonOf(err); reason != Backoff {
-		a.errors.WithLabelValues(path, string(reason)).Inc()
-	}
+	a.errors.WithLabelValues(path, string(ReasonOf(err))).Inc()
 }
 
 // Get implements Getter. It waits for the rate limit first. A request holds its permit until read has
@@ -227,9 +225,14 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, rea
 	if delay := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
 		until = r.Received.Add(delay)
 	}
-	c.record(resp, r.Token, until)
+	failure := statusError(resp.StatusCode, until)
+	backoff := *failure
+	if resp.StatusCode == http.StatusOK || failure.Reason != RateLimited && resp.Header.Get("Retry-After") == "" {
+		backoff.Reason, backoff.Err = RateLimited, errors.New("RateLimit-Remaining: 0")
+	}
+	c.record(resp, r.Token, &backoff)
 	if resp.StatusCode != http.StatusOK {
-		return statusError(resp.StatusCode, until)
+		return failure
 	}
 	body := &body{Reader: resp.Body}
 	err := decodeContent(ctx, body, c.turn, read)

@@ -169,18 +169,18 @@ func TestBackoff(t *testing.T) {
 			t.Fatalf("got %v, want an error with the end of the backoff", err)
 		}
 		remove()
-		noRequest := "no request made: the API asked to wait until 2000-01-01T00:02:00Z"
-		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), until, noRequest)
+		noRequest := Error{Unavailable, until, errors.New("no request made: the API asked to wait until 2000-01-01T00:02:00Z: status 503")}
+		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), noRequest)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "status 429")
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.account("other", simtest.MainToken)
-		assertBackoffError(t, fetchList(t.Context(), other, "/ssh-keys"), until, noRequest)
+		assertBackoffError(t, fetchList(t.Context(), other, "/ssh-keys"), noRequest)
 
 		got := h.gatherNonZero(t, "")
 		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})
-		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="backoff"}`], 0.0)
+		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="unavailable"}`], 2.0)
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
@@ -195,7 +195,7 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(time.Minute)
 		assertBackoff("backoff after a minute", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
 		time.Sleep(time.Minute - maxWait - 1)
-		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), until, noRequest)
+		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), noRequest)
 		time.Sleep(time.Nanosecond)
 		simtest.AssertEqual(t, "soon after the backoff", []any{fetchList(t.Context(), main, "/servers"), time.Now().Equal(until)}, []any{error(nil), true})
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
@@ -244,7 +244,9 @@ func TestApplySettings(t *testing.T) {
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
-		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "no request made: the API asked to wait until 2000-01-01T01:00:00Z")
+		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), Error{
+			RateLimited, time.Now().Add(time.Hour), errors.New("no request made: the API asked to wait until 2000-01-01T01:00:00Z: status 429"),
+		})
 		other := *settings.BaseURL
 		other.Host = "other.example"
 		settings.BaseURL = &other
@@ -284,10 +286,35 @@ func clientTo(t *testing.T, base string, cfg promconfig.HTTPClientConfig, dial D
 	return clientOver(u, transport)
 }
 
-func assertBackoffError(t *testing.T, err error, until time.Time, text string) {
+func assertBackoffError(t *testing.T, err error, want Error) {
 	t.Helper()
-	var failure *Error
-	if !errors.As(err, &failure) || failure.Reason != Backoff || !failure.Until.Equal(until) || err.Error() != text {
-		t.Errorf("got %v, want a backoff until %v: %s", err, until, text)
+	var got *Error
+	if !errors.As(err, &got) || got.Reason != want.Reason || !got.Until.Equal(want.Until) || err.Error() != want.Error() {
+		t.Errorf("got %+v, want %+v", err, want)
+	}
+}
+
+// TestBackoffCause asserts what a request that is not made says about the response that began the
+// backoff.
+func TestBackoffCause(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header []string
+		reason Reason
+		cause  string
+	}{
+		{200, []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60", "Retry-After", "90"}, RateLimited, "RateLimit-Remaining: 0"},
+		{404, []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60"}, RateLimited, "RateLimit-Remaining: 0"},
+		{404, []string{"Retry-After", "60"}, Status, "status 404"},
+		{429, nil, RateLimited, "status 429"},
+	} {
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.reply(c.status, emptyList, c.header...)
+			until := time.Now().Add(time.Minute)
+			_ = fetchList(t.Context(), h.main(), "/servers")
+			assertBackoffError(t, fetchList(t.Context(), h.main(), "/servers"), Error{
+				c.reason, until, errors.New("no request made: the API asked to wait until 2000-01-01T00:01:00Z: " + c.cause),
+			})
+		})
 	}
 }

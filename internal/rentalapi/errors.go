@@ -30,10 +30,6 @@ const (
 	Unauthorized Reason = "unauthorized"
 	RateLimited  Reason = "rate_limited"
 	Unavailable  Reason = "unavailable"
-
-	// Backoff is the reason of a request that was not made, because a backoff that the API
-	// asked for has not ended yet. It is not counted.
-	Backoff Reason = "backoff"
 )
 
 // Error is why a fetch gave no usable data. It never holds a token, a query or a part of the

@@ -49,6 +49,7 @@ func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token))
 type limiter struct {
 	*rate.Limiter
 	backoff time.Time // nothing is sent before this time
+	cause   *Error    // why; nil without a backoff
 }
 
 // limiter returns the limiter of a token. If it is new, those that are as good as new are
@@ -126,8 +127,8 @@ func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	now, l := time.Now(), c.api.limiter(token)
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:
-		err := fmt.Errorf("no request made: the API asked to wait until %s", l.backoff.UTC().Format(time.RFC3339))
-		return 0, &Error{Reason: Backoff, Until: l.backoff, Err: err}
+		err := fmt.Errorf("no request made: the API asked to wait until %s: %w", l.backoff.UTC().Format(time.RFC3339), l.cause.Err)
+		return 0, &Error{Reason: l.cause.Reason, Until: l.backoff, Err: err}
 	case delay > 0:
 		return delay, nil
 	}

@@ -72,12 +72,12 @@ func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time
 }
 
 // record keeps what a response says about the token that was sent. Nothing is sent with it
-// until the time given, or the end of a longer backoff.
-func (c *Client) record(resp *http.Response, token Fingerprint, until time.Time) {
+// until the end of its backoff, or of a longer one.
+func (c *Client) record(resp *http.Response, token Fingerprint, backoff *Error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	if l := c.api.limiter(token); until.After(l.backoff) {
-		l.backoff = until
+	if l := c.api.limiter(token); backoff.Until.After(l.backoff) {
+		l.backoff, l.cause = backoff.Until, backoff
 	}
 	if c.account == "" {
 		return

@@ -57,7 +57,10 @@ func (j *job) run(ctx context.Context) {
 }
 
 // errTooSlow is the error of a fetch that waits to make a request when its interval ends.
-var errTooSlow = &rentalapi.Error{Reason: rentalapi.Timeout, Err: errors.New("timed out before all requests were made: the rate limit, or the API, is too slow for the interval")}
+var errTooSlow = &rentalapi.Error{
+	Reason: rentalapi.Timeout, Err: errors.New("timed out before all requests were made"),
+	Hint: "the rate limit, or the API, is too slow for the interval",
+}
 
 // errTokenChanged is the error of a fetch of whose requests the last ones, or newer ones of the account,
 // had another token: they may belong to different provider accounts.

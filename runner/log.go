@@ -37,11 +37,15 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	reason := rentalapi.ReasonOf(err)
+	reason, logger, message := rentalapi.ReasonOf(err), level.Error(l.logger), "collector failed"
 	if slices.Contains(l.failures, reason) {
-		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
-		return
+		logger, message = level.Debug(l.logger), "collector still failing"
+	} else {
+		l.failures = append(l.failures, reason)
 	}
-	l.failures = append(l.failures, reason)
-	level.Error(l.logger).Log("msg", "collector failed", "err", err)
+	line := []any{"msg", message, "err", err}
+	if hint := rentalapi.HintOf(err); hint != "" {
+		line = append(line, "hint", hint)
+	}
+	logger.Log(line...)
 }

@@ -155,7 +155,7 @@ func TestSlowRateLimit(t *testing.T) {
 		}
 		h.run(c)
 		time.Sleep(35 * time.Second)
-		h.log.Assert(t, `level=error collector=servers account=* msg="collector failed" err="timed out before all requests were made: *"`)
+		h.log.Assert(t, `level=error collector=servers account=* msg="collector failed" err="timed out before all requests were made" hint="the rate limit, or the API, is too slow for the interval"`)
 		h.assertEqual("errors", h.values("exporter_api_errors_total")["/servers timeout"], 1.0)
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 // none is shown for a value that is not known.
@@ -39,8 +41,14 @@ func clip(s string, n int) string {
 	return unprintable.ReplaceAllString(string(runes), "\uFFFD") + end
 }
 
-// errorText returns the text of an error in one line.
-func errorText(err error) string { return clip(strings.ReplaceAll(err.Error(), "\n", "; "), maxError) }
+// errorText returns an error and its hint in one line.
+func errorText(err error) string {
+	text := err.Error()
+	if hint := rentalapi.HintOf(err); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return clip(strings.ReplaceAll(text, "\n", "; "), maxError)
+}
 
 // join returns the first of the texts, and the number of the others.
 func join(texts []string) string {

@@ -141,17 +141,16 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 	began, code := time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
-	reqCtx = httptrace.WithClientTrace(reqCtx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { c.countLate(r.Token, began) },
-	})
+	var waiting stage
+	reqCtx = httptrace.WithClientTrace(reqCtx, waiting.trace(func() { c.countLate(r.Token, began) }))
 	resp, err := within(reqCtx, c, func() (*http.Response, error) {
 		return settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
 	})
 	if err != nil {
-		err = connectionError(reqCtx, err)
+		err = connectionError(reqCtx, err, &waiting)
 	} else {
 		code = strconv.Itoa(resp.StatusCode)
-		err = c.read(reqCtx, resp, &r, read)
+		err = c.read(reqCtx, resp, &r, &waiting, read)
 		_ = resp.Body.Close()
 	}
 	if errors.Is(ctx.Err(), context.Canceled) { // cut off, not failed
@@ -214,7 +213,7 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 }
 
 // read keeps what the header says, and calls read with the JSON of a 200.
-func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, read func(*json.Decoder) error) error {
+func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, waiting *stage, read func(*json.Decoder) error) error {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
@@ -237,7 +236,7 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, rea
 	body := &body{Reader: resp.Body}
 	err := decodeContent(ctx, body, c.turn, read)
 	if body.err != nil {
-		return connectionError(ctx, body.err)
+		return connectionError(ctx, body.err, waiting)
 	}
 	return err
 }
@@ -276,7 +275,7 @@ func statusError(status int, until time.Time) *Error {
 	reasons := map[int]Reason{401: Unauthorized, 429: RateLimited, 503: Unavailable}
 	e := &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: fmt.Errorf("status %d", status)}
 	if status >= 300 && status < 400 && status != http.StatusNotModified {
-		e.Err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", e.Err)
+		e.Hint = "redirects are not followed: set api.base_url to the API's final address"
 	}
 	return e
 }

@@ -169,7 +169,7 @@ func TestBackoff(t *testing.T) {
 			t.Fatalf("got %v, want an error with the end of the backoff", err)
 		}
 		remove()
-		noRequest := Error{Unavailable, until, errors.New("no request made: the API asked to wait until 2000-01-01T00:02:00Z: status 503")}
+		noRequest := Error{Reason: Unavailable, Until: until, Err: errors.New("no request made: the API asked to wait until 2000-01-01T00:02:00Z: status 503")}
 		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), noRequest)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
@@ -245,7 +245,7 @@ func TestApplySettings(t *testing.T) {
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
 		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), Error{
-			RateLimited, time.Now().Add(time.Hour), errors.New("no request made: the API asked to wait until 2000-01-01T01:00:00Z: status 429"),
+			Reason: RateLimited, Until: time.Now().Add(time.Hour), Err: errors.New("no request made: the API asked to wait until 2000-01-01T01:00:00Z: status 429"),
 		})
 		other := *settings.BaseURL
 		other.Host = "other.example"
@@ -313,7 +313,7 @@ func TestBackoffCause(t *testing.T) {
 			until := time.Now().Add(time.Minute)
 			_ = fetchList(t.Context(), h.main(), "/servers")
 			assertBackoffError(t, fetchList(t.Context(), h.main(), "/servers"), Error{
-				c.reason, until, errors.New("no request made: the API asked to wait until 2000-01-01T00:01:00Z: " + c.cause),
+				Reason: c.reason, Until: until, Err: errors.New("no request made: the API asked to wait until 2000-01-01T00:01:00Z: " + c.cause),
 			})
 		})
 	}

@@ -70,7 +70,7 @@ func openContent(body io.Reader) (*bufio.Reader, error) {
 			return nil, err
 		case bytes.IndexByte([]byte(" \t\r\n"), first) >= 0:
 		case first == '<':
-			return nil, errors.New("a web page: api.base_url probably leads to a site and not to the API")
+			return nil, &Error{Reason: Decode, Err: errors.New("a web page"), Hint: "api.base_url probably leads to a site and not to the API"}
 		case first != '{':
 			return nil, errors.New("not a JSON object")
 		default:

@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -38,6 +40,7 @@ type Error struct {
 	Reason Reason
 	Until  time.Time // when to ask again; zero if the API did not say
 	Err    error     // the cause
+	Hint   string    // what to do about it; empty if the cause says enough
 }
 
 // Error says what went wrong.
@@ -60,14 +63,48 @@ func ReasonOf(err error) Reason {
 	return Decode
 }
 
+// HintOf returns the hint of an error that wraps an *Error; empty if there is none.
+func HintOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+// stage is what a request waits for.
+type stage struct{ text atomic.Value }
+
+// trace follows a request. It calls gotConn when the request can be sent.
+func (s *stage) trace(gotConn func()) *httptrace.ClientTrace {
+	set := func(text string) { s.text.Store(text) }
+	proxy := func(err error) {
+		if err == nil {
+			set("proxyconnect") // without a proxy, another stage begins at once
+		}
+	}
+	set("api.http: reading a file") // certificates and headers are read before a connection is asked for
+	return &httptrace.ClientTrace{
+		GetConn:           func(string) { set("dial") },
+		DNSStart:          func(i httptrace.DNSStartInfo) { set("lookup " + i.Host) },
+		ConnectStart:      func(string, string) { set("dial") },
+		ConnectDone:       func(_, _ string, err error) { proxy(err) },
+		TLSHandshakeStart: func() { set("TLS handshake") },
+		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { proxy(err) },
+		GotConn: func(httptrace.GotConnInfo) {
+			set("response")
+			gotConn()
+		},
+	}
+}
+
 // connectionError returns the error of a request whose response did not come in full.
-func connectionError(ctx context.Context, err error) *Error {
+func connectionError(ctx context.Context, err error, s *stage) *Error {
 	if errors.Is(err, errFile) {
 		return &Error{Reason: Timeout, Err: fmt.Errorf("api.http: %w", err)}
 	}
 	network, ok := errors.AsType[net.Error](err)
 	if ctx.Err() != nil || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
-		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
+		return &Error{Reason: Timeout, Err: fmt.Errorf("%v: timed out", s.text.Load())}
 	}
 	if strings.Contains(err.Error(), "net/http: server response headers exceeded ") { // the library has no value for this error
 		return &Error{Reason: TooLarge, Err: errors.New("response headers of more than 256 KiB")}
@@ -81,6 +118,20 @@ type proxyError int
 // Error says the status in HTTP's own words. Those of the proxy might repeat private data.
 func (e proxyError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("proxy: status %d %s", int(e), http.StatusText(int(e))))
+}
+
+// describeLookup returns why a name was not found. Package net has no values for these errors.
+func describeLookup(e *net.DNSError) string {
+	cause := e.Err[strings.LastIndex(e.Err, ": ")+1:] // addresses are before it
+	switch {
+	case e.IsNotFound:
+		return "no such host"
+	case cause == "server misbehaving" && e.IsTemporary:
+		cause = "SERVFAIL"
+	case cause == "server misbehaving":
+		cause = "REFUSED or a similar error"
+	}
+	return "DNS server: " + strings.TrimSpace(cause)
 }
 
 // describe returns a cause that an operator can do something about, and else that there was no
@@ -99,10 +150,7 @@ func describe(err error) string {
 		case proxyError, *tls.CertificateVerificationError: // a certificate is public
 			return text
 		case *net.DNSError:
-			if e.IsNotFound {
-				return "lookup " + e.Name + ": no such host" // the configuration sets the name
-			}
-			return "lookup " + e.Name + ": failed"
+			return "lookup " + e.Name + ": " + describeLookup(e) // the configuration sets the name
 		case *net.OpError: // those of a proxy are "proxyconnect" and "socks connect"
 			operation, otherwise = cmp.Or(operation, e.Op+": "), "failed"
 		case syscall.Errno:

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func TestDescribe(t *testing.T) {
 	}
 	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
 	lookup := func(e net.DNSError) error {
-		e.Err, e.Name, e.Server = "read udp 10.0.0.5:4444->10.0.0.2:53: i/o timeout", "rental.example", "10.0.0.2:53"
+		e.Name, e.Server = "rental.example", "10.0.0.2:53"
 		return network("dial", &e)
 	}
 	for _, c := range []struct {
@@ -50,12 +51,17 @@ func TestDescribe(t *testing.T) {
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "remote error: tls: protocol version not supported"},
 		{network("dial", &net.AddrError{Err: "no suitable address", Addr: "10.0.0.6"}), "dial: failed"},
 		{lookup(net.DNSError{IsNotFound: true}), "lookup rental.example: no such host"},
-		{lookup(net.DNSError{}), "lookup rental.example: failed"},
+		{lookup(net.DNSError{Err: "server misbehaving", IsTemporary: true}), "lookup rental.example: DNS server: SERVFAIL"},
+		{lookup(net.DNSError{Err: "server misbehaving"}), "lookup rental.example: DNS server: REFUSED or a similar error"},
+		{lookup(net.DNSError{Err: "read udp 10.0.0.5:4444->10.0.0.2:53: read: connection refused"}), "lookup rental.example: DNS server: connection refused"},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{Cert: &x509.Certificate{}}}, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 	} {
 		simtest.AssertEqual(t, c.err.Error(), describe(c.err), c.want)
 	}
-	simtest.AssertEqual(t, "timeout of the system", connectionError(t.Context(), network("read", os.ErrDeadlineExceeded)).Reason, Timeout)
+	var waiting stage
+	waiting.trace(nil).DNSStart(httptrace.DNSStartInfo{Host: "rental.example"})
+	err := connectionError(t.Context(), lookup(net.DNSError{IsTimeout: true}), &waiting)
+	simtest.AssertEqual(t, "timeout of the system", *err, Error{Reason: Timeout, Err: errors.New("lookup rental.example: timed out")})
 }
 
 // TestFiles asserts that a file which disappears later, or has another content,
@@ -103,8 +109,8 @@ func TestProxy(t *testing.T) {
 func TestFailures(t *testing.T) {
 	const secret = simtest.MainToken
 	const tooLarge = "response headers of more than 256 KiB"
-	const timedOut = "timed out before the response was complete"
-	const webPage = "response: a web page: api.base_url probably leads to a site and not to the API"
+	const timedOut = "response: timed out"
+	const webPage = "response: a web page (api.base_url probably leads to a site and not to the API)"
 	reply := func(status int, body string) http.HandlerFunc { return simtest.Reply(status, nil, body) }
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
@@ -143,14 +149,18 @@ func TestFailures(t *testing.T) {
 		"error beside data":  {reply(200, `{"data":[],"error":{"code":"`+secret+`"}}`), Incomplete, "200", "error: in a response of status 200: response is incomplete"},
 		"redirect": {
 			simtest.Reply(302, http.Header{"Location": {"/api/v1/elsewhere?" + secret}}, ""), Status, "302",
-			"status 302: redirects are not followed: set api.base_url to the API's final address",
+			"status 302 (redirects are not followed: set api.base_url to the API's final address)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
 				h.Inject(simtest.Fault{Handler: c.handler})
 				err := fetchList(t.Context(), h.main(), "/servers")
-				simtest.AssertEqual(t, "reason and text", []string{string(ReasonOf(err)), errorText(err)}, []string{string(c.reason), c.text})
+				text := errorText(err)
+				if hint := HintOf(err); hint != "" {
+					text += " (" + hint + ")"
+				}
+				simtest.AssertEqual(t, "reason and text", []string{string(ReasonOf(err)), text}, []string{string(c.reason), c.text})
 				got := h.gatherNonZero(t, "")
 				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
 				want := map[string]float64{

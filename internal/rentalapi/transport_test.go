@@ -145,7 +145,7 @@ func TestPermits(t *testing.T) {
 		all.Wait()
 
 		defer h.Inject(simtest.Fault{Token: "secret-hangs", Kind: simtest.Hang})()
-		const timedOut = "timed out before the response was complete"
+		const timedOut = "response: timed out"
 		hanging := []*Client{h.account("", "secret-hangs"), h.account("", "secret-hangs"), h.account("", "secret-hangs")}
 		for _, wait := range []time.Duration{10 * time.Second, 0} { // at first, and when they are known to hang
 			for _, c := range hanging {
@@ -185,7 +185,7 @@ func TestLargeResponses(t *testing.T) {
 		simtest.AssertEqual(t, "a large public one", fetch(h.public(), "/plans"), error(nil))
 		simtest.AssertEqual(t, "their delay", time.Since(began), time.Duration(0))
 		simtest.AssertEqual(t, "another large one", errorText(fetch(lab, "/ssh-keys")), "timed out while other large responses were read")
-		simtest.AssertEqual(t, "the one that stops", errorText(<-first), "timed out before the response was complete")
+		simtest.AssertEqual(t, "the one that stops", errorText(<-first), "response: timed out")
 		simtest.AssertEqual(t, "after it", fetch(lab, "/ssh-keys"), error(nil))
 	})
 }
@@ -243,4 +243,44 @@ func TestContent(t *testing.T) {
 			simtest.AssertEqual(t, name, errorText(fetchList(t.Context(), h.public(), "/plans")), c.err)
 		})
 	}
+}
+
+// TestTimeouts has connections that never come, or get no byte: the error says what was waited for.
+func TestTimeouts(t *testing.T) {
+	silent := func(context.Context, string, string) (net.Conn, error) {
+		conn, other := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, other) }()
+		return conn, nil
+	}
+	never := func(context.Context, string, string) (net.Conn, error) {
+		time.Sleep(time.Hour) // net/http goes on dialing after a request has ended
+		return nil, io.EOF
+	}
+	for _, c := range []struct {
+		base string
+		dial Dial
+		want string
+	}{
+		{"http://rental.example", never, "dial: timed out"},
+		{"http://rental.example", silent, "response: timed out"},
+		{"https://rental.example", silent, "TLS handshake: timed out"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := clientTo(t, c.base, promconfig.HTTPClientConfig{}, c.dial)
+			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), c.want)
+			time.Sleep(time.Hour)
+		})
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var cfg promconfig.HTTPClientConfig
+	cfg.ProxyURL = promconfig.URL{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}}
+	client := clientTo(t, "https://rental.example", cfg, nil)
+	settings := *client.api.settings.Load()
+	settings.Timeout = 100 * time.Millisecond
+	client.api.ApplySettings(settings)
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxyconnect: timed out")
 }

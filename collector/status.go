@@ -56,7 +56,11 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	}
 	st := o.Value
 	if len(st.Locations) == 0 {
-		return Snapshot{}, fmt.Errorf("data.locations: missing or empty: %w", rentalapi.ErrIncomplete)
+		cause := rentalapi.FieldError{Field: "locations", Problem: "none valid"} // an error below it names one
+		if i := slices.IndexFunc(o.Errors, func(e rentalapi.FieldError) bool { return e.Field == cause.Field }); i >= 0 {
+			cause = o.Errors[i]
+		}
+		return Snapshot{}, fmt.Errorf("data.%w: %w", cause, rentalapi.ErrIncomplete)
 	}
 	if st.Overall != "" {
 		b.Add(statusInfo, 1, string(st.Overall))

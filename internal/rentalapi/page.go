@@ -118,7 +118,7 @@ func readEnd(dec *json.Decoder) error {
 	}
 }
 
-// GetObject fetches a single object.
+// GetObject fetches a single object. A list or a value in data fails with ErrIncomplete.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
 	o.Value = new(T)
 	o.Response, _, err = getEnvelope(ctx, api, path, nil, func(dec *json.Decoder) error {
@@ -130,6 +130,9 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 			return errNull
 		}
 		o.Errors = new(fieldDecoder).decodeFields(raw, o.Value)
+		if i := slices.IndexFunc(o.Errors, func(e FieldError) bool { return e.Field == "" }); i >= 0 {
+			return fmt.Errorf("data: %w: %w", o.Errors[i], ErrIncomplete)
+		}
 		return nil
 	})
 	return o, err

@@ -61,6 +61,18 @@ func (l *loader) checkAPI() {
 		l.add(place, "plain HTTP not allowed with accounts: must be https, or a loopback address without a proxy, because tokens would be sent unencrypted")
 	}
 	l.API.BaseURL = u
+	if err == nil && l.API.HTTP.ProxyFromEnvironment {
+		if proxy, err := l.API.HTTP.Proxy()(&http.Request{URL: u}); err != nil || proxy != nil && !validProxy(proxy) {
+			l.add(l.at("api.http.proxy_from_environment"), "invalid URL in the environment: %s", proxyRule)
+		}
+	}
+}
+
+const proxyRule = "must be http, https, socks5 or socks5h, like http://proxy.example:3128"
+
+// validProxy returns whether net/http can use the proxy.
+func validProxy(u *url.URL) bool {
+	return validPort(u) && u.Hostname() != "" && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme)
 }
 
 // validPort returns whether the port of a URL, if it has one, can be connected to.
@@ -92,8 +104,8 @@ func (l *loader) checkHTTP() {
 	l.checkHeaders(place)
 	settings.SetDirectory(filepath.Dir(l.flags.configFile))
 	proxy, err := settings.ProxyURL.URL, settings.invalid
-	if errors.As(err, new(*url.Error)) || proxy != nil && !validPort(proxy) { // the library's message may repeat a password
-		err = errors.New("proxy_url: invalid URL")
+	if isSet := proxy != nil && proxy.String() != ""; errors.As(err, new(*url.Error)) || isSet && !validProxy(proxy) { // the library's message may repeat a password
+		err = errors.New("proxy_url: invalid URL: " + proxyRule)
 	}
 	if err == nil {
 		err = rentalapi.CheckFiles(settings.HTTPClientConfig)

@@ -22,7 +22,7 @@ const baseURL = "https://rental.example/api/v1"
 // parseFlags parses a command line with no other environment than env.
 func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 	t.Helper()
-	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", TokenEnvar} {
+	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", "HTTPS_PROXY", TokenEnvar} {
 		t.Setenv(name, env[name])
 		if _, found := env[name]; !found {
 			_ = os.Unsetenv(name)

@@ -51,13 +51,24 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-func TestOnceOutputFails(t *testing.T) {
+// TestOutputFails has an output that nobody gets: the exit status says so.
+func TestOutputFails(t *testing.T) {
 	t.Parallel()
-	var log simtest.Buffer
-	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
-	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
-		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
+	for _, command := range []string{"--demo --once", "--demo --config.check", "--version", "--help"} {
+		var log simtest.Buffer
+		code := Main(t.Context(), Environment{Args: strings.Fields(command), LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
+		if code != 1 || !strings.Contains(log.String(), "no space left on device") {
+			t.Errorf("%s: got status %d, log:\n%s\nwant 1 and the cause", command, code, &log)
+		}
 	}
+	closed, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // as Go's runtime does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	var log simtest.Buffer
+	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: closed, Stderr: &log})
+	simtest.AssertEqual(t, "closed: exit status", code, 1)
 }
 
 func TestSignals(t *testing.T) {

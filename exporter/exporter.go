@@ -52,29 +52,20 @@ func Main(ctx context.Context, env Environment) int {
 	if _, isSet := env.LookupEnv("GOGC"); !isSet {
 		debug.SetGCPercent(gcPercent)
 	}
-	o, err := parse(env.Args, env.Stdout)
-	var cfg *config.Config
-	switch {
-	case err == nil && o.printed:
-		return 0
-	case err == nil && o.health:
-		if err = o.healthcheck(ctx); err == nil {
-			fmt.Fprintln(env.Stdout, "healthy")
-			return 0
-		}
-	case err == nil:
-		cfg, err = o.configure(env.LookupEnv)
+	var text bytes.Buffer
+	o, cfg, err := prepare(ctx, env, &text)
+	if err == nil && cfg == nil {
+		_, err = text.WriteTo(env.Stdout)
 	}
 	unknown := o.unknownVariables(env.Environ)
 	if err != nil {
 		o.printFaults(env.Stderr, errors.Join(err, unknown)) // which may be the cause
 		return 1
 	}
-	if o.Check {
-		if unknown != nil {
+	if cfg == nil {
+		if o.Check && unknown != nil {
 			o.printFaults(env.Stderr, unknown)
 		}
-		printSummary(env.Stdout, cfg)
 		return 0
 	}
 	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
@@ -82,19 +73,41 @@ func Main(ctx context.Context, env Environment) int {
 	if unknown != nil {
 		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
 	}
-	e, err := newExporter(o, env, logger, cfg)
-	switch {
-	case err != nil:
-	case o.once:
-		err = e.printOnce(ctx)
-	default:
-		err = e.serve(ctx)
-	}
-	if err != nil {
+	if err := run(ctx, o, env, logger, cfg); err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 		return 1
 	}
 	return 0
+}
+
+// prepare returns the configuration to run with; nil if text is all that was asked for.
+func prepare(ctx context.Context, env Environment, text io.Writer) (*options, *config.Config, error) {
+	o, err := parse(env.Args, text)
+	if err != nil || o.printed {
+		return o, nil, err
+	}
+	if o.health {
+		fmt.Fprintln(text, "healthy")
+		return o, nil, o.healthcheck(ctx)
+	}
+	cfg, err := o.configure(env.LookupEnv)
+	if err == nil && o.Check {
+		printSummary(text, cfg)
+		return o, nil, nil
+	}
+	return o, cfg, err
+}
+
+// run exports once, or until ctx ends.
+func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
+	e, err := newExporter(o, env, logger, cfg)
+	if err != nil {
+		return err
+	}
+	if o.once {
+		return e.printOnce(ctx)
+	}
+	return e.serve(ctx)
 }
 
 // exporter is the running program.
@@ -131,6 +144,9 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 // printOnce fetches everything and prints it, or nothing if it is interrupted. The error says what
 // failed.
 func (e *exporter) printOnce(ctx context.Context) error {
+	if isClosed(e.env.Stdout) {
+		return errors.New("standard output: closed")
+	}
 	failed := e.runner.Once(ctx, e.loaded.Load().spec())
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %w", ctx.Err())
@@ -144,6 +160,22 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	}
 	_, writeErr := text.WriteTo(e.env.Stdout)
 	return errors.Join(failed, err, writeErr)
+}
+
+// isClosed returns whether an output was closed at the start. Go then opens the null device in its place, to
+// be read, too, which a shell's > does not.
+func isClosed(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return false
+	}
+	info, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || nullErr != nil || !os.SameFile(info, null) {
+		return false
+	}
+	_, err = f.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
 }
 
 // accountInterval is the time between two searches for account files.

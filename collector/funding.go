@@ -62,8 +62,18 @@ const HorizonYears = 10
 // renewalsDue returns the sum that is due on each day from the first overdue one to the horizon,
 // given the sums of the next renewals by day.
 func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]micros {
-	due := map[time.Time]micros{}
+	due, from := map[time.Time]micros{}, map[time.Time]micros{}
 	for day, price := range renewals {
+		// What is overdue for longer renews on the same days as what is since January, which has 31.
+		january := time.Date(today.Year()-1, time.January, day.Day(), 0, 0, 0, 0, time.UTC)
+		if day.Before(january) {
+			due[day] += price
+			due[january] -= price // added below
+			day = january
+		}
+		from[day] += price
+	}
+	for day, price := range from {
 		for _, at := range RenewalDays(day, today, today.AddDate(HorizonYears, 0, 0)) {
 			due[at] += price
 		}
@@ -98,7 +108,8 @@ func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time
 // next renewal, which may be overdue, and then one after today in each month. Times are midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
-	for at, months := day, 1; !at.After(until); at, months = monthsAfter(day, months), months+1 {
+	overdue := 12*(today.Year()-day.Year()) + int(today.Month()-day.Month()) // months that need no look
+	for at, months := day, max(1, overdue); !at.After(until); at, months = monthsAfter(day, months), months+1 {
 		if at.Equal(day) || at.After(today) { // an overdue renewal is due once
 			days = append(days, at)
 		}

@@ -49,7 +49,7 @@ func transactions() Resource {
 }
 
 // TransactionData holds the sums of an account's transactions by type, of the month in which they were
-// fetched and of the one before. Its keys are the first days (UTC) of these.
+// fetched, of the one before and of the one after. Its keys are the first days (UTC) of these.
 type TransactionData map[time.Time]map[string]sum
 
 // sum adds up positive and negative amounts, both as positive numbers.
@@ -70,8 +70,8 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 			b.Add(transactionsTotal, float64(total))
 			s, previous = newSnapshot(page.Response), firstDay(page.Received).AddDate(0, -1, 0)
 			s.Data.Transactions = &data
-			for _, month := range []time.Time{previous, previous.AddDate(0, 1, 0)} {
-				data[month] = map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
+			for month := range 3 { // the next one is current after its turn, until the next fetch
+				data[previous.AddDate(0, month, 0)] = map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
 			}
 		}
 		if *page.Meta.Total != total {
@@ -113,6 +113,9 @@ func firstDay(at time.Time) time.Time {
 
 // addMonths adds the sums of the month of a time, and of the month before, as far as they are known.
 func (d TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
+	if d[firstDay(now)] == nil { // nor is all of the month before known
+		return
+	}
 	for back, label := range []string{"current", "previous"} {
 		for kind, s := range d[firstDay(now).AddDate(0, -back, 0)] {
 			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)

@@ -34,9 +34,9 @@ func planTiles() []dashboard.Panel {
 			ofQuery("alternative", set("mappings", []mapping{value("1", "Alternative", plain)})),
 			ofQuery("order", set("mappings", []mapping{value("1", "Order", plain)}), set("links", []link{{"Order", "${__field.labels.order}", true}})),
 		}}.number(
-			help("plan_in_stock")+" For how long it has been so, as far as the exporter saw it begin, within a day; the price per month, excluding VAT; cores and memory; the order form; and the alternative that the provider names while the plan is sold out. What is old is grey.",
+			help("plan_in_stock")+" For how long it has been so, as far as alerts/stock.rules.yml recorded it within 90 days; the price per month, excluding VAT; cores and memory; the order form; and the alternative that the provider names while the plan is sold out. What is old is grey.",
 			now("stock", "stock", dated(gauge("plan", "plan_in_stock", thisPlan), "", "plans")),
-			now("for", "for", "time() - "+known("plan", changed("plan", "plan", thisPlan), "plan_in_stock")),
+			now("for", "for", "time() - "+known("plan", lastChange(thisPlan), "plan_in_stock")),
 			now("price", "per month", by("plan", prices("plan_price_", thisPlan))),
 			now("cores", "cores", gauge("plan", "plan_cpu_cores", thisPlan)), now("memory", "memory", gauge("plan", "plan_memory_bytes", thisPlan)),
 			now("order", "order form", oneOf("plan_links_info", thisPlan, `order!=""`)),
@@ -44,11 +44,11 @@ func planTiles() []dashboard.Panel {
 		panel{id: 103, title: "How long and how often", w: 8, h: 8, lines: true, unit: span, decimals: new(1.0), steps: rising(muted), noValue: "alerts/stock.rules.yml recorded nothing yet", overrides: []override{
 			ofQuery("restocks", set("unit", "none"), set("decimals", 0)), ofQuery("month", set("unit", percent), set("decimals", 0)), ofQuery("known", set("unit", "suffix: d"), set("decimals", 0)),
 		}}.number(
-			"How long the plan stays in stock and the time between two restocks, on average; how many restocks there were, and the share of time in stock, of 30 days, or the part of them that is known, as the last line says. Needs the recording rules in alerts/stock.rules.yml, which see what lasts three minutes.",
+			"How long the plan stays in stock, and away, on average; how many restocks there were, and the share of time in stock, of 30 days, or the part of them that is known, as the last line says. Needs the recording rules in alerts/stock.rules.yml, which see what lasts a minute.",
 			now("stays", "stays", recorded("stay_seconds:avg30d")),
-			now("returns", "returns after", recorded("return_seconds:avg30d")),
-			now("restocks", "restocks", "floor("+by("plan", "changes("+history+"[30d]) + "+history)+" / 2)"),
+			now("away", "away", recorded("away_seconds:avg30d")),
+			now("restocks", "restocks", by("plan", "changes("+history+"[30d]) - resets("+history+"[30d])")),
 			now("month", "in stock, 30 d", recorded("in_stock:avg30d")),
-			now("known", "known for", by("plan", "count_over_time("+history+"[30d])")+" / 480")), // one every three minutes
+			now("known", "known for", by("plan", "count_over_time("+history+"[30d:15m])")+" / 96")), // samples can have been recorded at any interval
 	}
 }

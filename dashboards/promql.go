@@ -79,10 +79,14 @@ func known(labels, expr, name string, matchers ...string) string {
 	return expr + " and on (" + labels + ") " + own(name, matchers...)
 }
 
-// changed is when the stock of what is listed last changed, as far as exporters of a day saw it.
-func changed(labels, of string, matchers ...string) string {
-	events := `{__name__=~"` + metric.Namespace + of + `_last_(restock|sellout)_timestamp_seconds", ` + strings.Join(matchers, ", ") + "}"
-	return by(labels, "last_over_time("+events+"[1d])") // keeps the two names apart
+// configurationChanged is when the stock of a saved configuration last changed, as far as a running exporter saw it. A change
+// into another state than the present one is older than one that no exporter saw.
+func configurationChanged(matchers ...string) string {
+	at := func(change, stock string) string {
+		return own("configuration_last_"+change+"_timestamp_seconds") + " and " + own("configuration_in_stock") + " == " + stock
+	}
+	return "(" + by(saved, at("restock", "1")+" or "+at("sellout", "0")) + " == " +
+		by(saved, `{__name__=~"`+metric.Namespace+`configuration_last_(restock|sellout)_timestamp_seconds", `+strings.Join(matchers, ", ")+"}") + ")"
 }
 
 // works is 1 if the last fetch of a collector succeeded at some exporter, by labels.

@@ -53,9 +53,12 @@ func watchTable() dashboard.Panel {
 	)
 }
 
+// saved are the labels of a saved configuration.
+const saved = "account, configuration"
+
 // configurations are the saved configurations of the chosen accounts, or of one plan.
 func configurations(board, matcher string) dashboard.Panel {
-	const saved, recorded = "account, configuration", "account_configuration:server_rental_configuration_in_stock:"
+	const recorded = "account_configuration:server_rental_configuration_in_stock:"
 	p := panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 5, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No current data (see Health), or none is saved", alerts: "ConfigurationBackInStock"}
 	now := dated(once(saved, "plan, location", "configuration_in_stock", matcher), "account", "configurations")
 	order := once(saved, "order", "configuration_links_info", account)
@@ -64,7 +67,7 @@ func configurations(board, matcher string) dashboard.Panel {
 	}
 	columns := []column{
 		stockColumn(now), planColumn(board), address("order", "Order", order), locationColumn(board, "status"),
-		agoColumn("since", "Since", known(saved, changed(saved, "configuration", matcher), "configuration_in_stock", matcher)), accountColumn(board),
+		agoColumn("since", "Since", configurationChanged(matcher)), accountColumn(board),
 	}
 	if board == "stock" {
 		p.w, p.h, p.noValue, columns[0] = 15, 6, "", stockColumn(orNone(now, own("configurations", account)))
@@ -76,6 +79,11 @@ func configurations(board, matcher string) dashboard.Panel {
 
 const recordedStock = "plan:server_rental_plan_in_stock:max"
 
+// lastChange is when the stock of a plan last changed within 90 days, as rules recorded it.
+func lastChange(matcher string) string {
+	return by("plan", "last_over_time(plan:server_rental_plan_in_stock:changed{"+matcher+"}[90d])")
+}
+
 func planTable() dashboard.Panel {
 	of := func(name string) string { return gauge("plan", "plan_"+name, plan) }
 	// What rules recorded says little before there is a week of it.
@@ -84,7 +92,7 @@ func planTable() dashboard.Panel {
 	}
 	price := by("plan", prices("plan_price_", plan))
 	return panel{id: 110, title: "Plans, " + inCurrency, w: 24, h: 10, sort: "-Stock,Price", alerts: "PlanBackInStock PlanPriceChanged"}.table(
-		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Stays is how long a plan stays in stock on average, and Since is when that changed. Stays and Share are of the time known within 30 days, and need alerts/stock.rules.yml and a week.",
+		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Stays is how long a plan stays in stock on average, and Since is when that changed, within 90 days. Stays and Share are of the time known within 30 days, and need a week. All three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
 		planColumn("stock"),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
@@ -92,7 +100,7 @@ func planTable() dashboard.Panel {
 		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
 		number("stays", "Stays", 95, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
 		shareColumn(recorded("in_stock:avg30d")),
-		agoColumn("since", "Since", known("plan", changed("plan", "plan", plan), "plan_in_stock")),
+		agoColumn("since", "Since", known("plan", lastChange(plan), "plan_in_stock")),
 		number("change", "Price, 30 d", 95, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
 		number("cores", "Cores", 58, of("cpu_cores")),
 		number("memory", "Memory", 75, of("memory_bytes")).unit("bytes").decimals(0),

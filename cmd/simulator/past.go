@@ -21,8 +21,8 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 )
 
-// interval is the time between two moments; a moment is a multiple of it. The recording rules about
-// history have the same interval. It is below Prometheus' lookback of 5 minutes.
+// interval is the time between two moments; a moment is a multiple of it. It is below Prometheus'
+// lookback of 5 minutes. The recording rules that average history have the same interval.
 const interval = 3 * time.Minute
 
 // writePast writes the metrics of the demo, without the exporter's own, for at most a year up to end,

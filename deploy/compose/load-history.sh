@@ -20,33 +20,29 @@ fi
 rm -rf "$work"
 mkdir -p "$work"
 
-# promtool evaluates each rule without the results of the others, so the samples of the rules
-# that others use are made here. It would also store alerts, as series with their names.
-stock=plan:server_rental_plan_in_stock:max
-stay=plan:server_rental_plan_stay_seconds:last
-saved=account_configuration:server_rental_configuration_in_stock:max
+# promtool evaluates each rule without the results of the others, so the samples of the first group of recording rules, which
+# the second group averages, are made here. It would also store alerts, as series with their names.
 echo groups: >"$work/rules.yml"
-sed -n '/name: server_rental_stock_history/,$p' "$rules" |
-  sed "/record: $stock\$/,+1d; /record: $stay\$/,+3d; /record: $saved\$/,+1d" >>"$work/rules.yml"
+sed -n '/name: server_rental_stock_averages/,$p' "$rules" >>"$work/rules.yml"
 
 echo "generating $days days"
 simulator history --days="$days" --end="$end" |
-  awk -v stock=$stock -v stay=$stay -v saved=$saved '
+  awk '
     { print }
     /^server_rental_plan_in_stock/ {
       match($1, /plan="[^"]*"/)
       plan = "{" substr($1, RSTART, RLENGTH) "}"
-      print stock plan, $2, $3
-      if (plan in last && $2 > last[plan]) print stay plan, "-" (restock[plan] = $3), $3
-      if (plan in restock && $2 == 0) {
-        print stay plan, $3 - restock[plan], $3
-        delete restock[plan]
+      print "plan:server_rental_plan_in_stock:max" plan, $2, $3
+      if (plan in last && $2 != last[plan]) {
+        if (plan in changed) print "plan:server_rental_plan_" ($2 ? "away" : "stay") "_seconds:last" plan, $3 - changed[plan], $3
+        print "plan:server_rental_plan_in_stock:changed" plan, $3, $3
+        changed[plan] = $3
       }
       last[plan] = $2
     }
     /^server_rental_configuration_in_stock/ {
       match($1, /account="[^"]*",configuration="[^"]*"/)
-      print saved "{" substr($1, RSTART, RLENGTH) "}", $2, $3
+      print "account_configuration:server_rental_configuration_in_stock:max{" substr($1, RSTART, RLENGTH) "}", $2, $3
     }' >"$work/history.om"
 
 # Larger blocks than usual: promtool reads the whole file for each.

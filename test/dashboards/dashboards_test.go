@@ -151,7 +151,7 @@ func TestQueries(t *testing.T) {
 	}
 	// Those of rules have neither job nor instance.
 	for _, name := range []string{
-		"in_stock:max", "in_stock:avg30d", "in_stock:avg90d", "stay_seconds:avg30d", "return_seconds:avg30d",
+		"in_stock:max", "in_stock:changed", "in_stock:avg30d", "in_stock:avg90d", "stay_seconds:avg30d", "away_seconds:avg30d",
 	} {
 		known["plan:server_rental_plan_"+name] = sets.New("plan")
 	}

@@ -91,16 +91,23 @@ var states = []state{
 		"status/102/components": {`{state="Maintenance"}`: 1, `{state="operational"}`: 1}, "status/102/scheduled": one(1),
 		"status/202/components": {`{component="network", location="fra", state="Maintenance"}`: 1},
 	}},
-	{"the exporter was replaced by one that saw no restock", map[string]string{
-		`server_rental_plan_last_restock_timestamp_seconds{job="a", instance="old", plan="p"}`: "60x20 _x100",
-		`server_rental_plan_last_sellout_timestamp_seconds{job="a", instance="old", plan="p"}`: "30x20 _x100",
-		`server_rental_plan_in_stock{job="a", instance="old", plan="p"}`:                       "1x20 _x100",
-		`server_rental_plan_in_stock{job="a", instance="new", plan="p"}`:                       "_x25 1x100",
-		`plan:server_rental_plan_in_stock:max{plan="p"}`:                                       "0 1 0 1x117",
-		`plan:server_rental_plan_in_stock:avg30d{plan="p"}`:                                    "1x120",
+	{"the exporter was replaced by one that saw no change, and rules recorded every three minutes at first", map[string]string{
+		`server_rental_plan_in_stock{job="a", instance="old", plan="p"}`:                                                         "1x20 stale",
+		`server_rental_plan_in_stock{job="a", instance="new", plan="p"}`:                                                         "_x25 0x100",
+		`server_rental_configuration_in_stock{job="a", instance="a", account="main", configuration="c"}`:                         "1x120",
+		`server_rental_configuration_last_restock_timestamp_seconds{job="a", instance="a", account="main", configuration="c"}`:   "60x120",
+		`server_rental_configuration_in_stock{job="a", instance="a", account="main", configuration="old"}`:                       "1x120",
+		`server_rental_configuration_last_restock_timestamp_seconds{job="a", instance="a", account="main", configuration="old"}`: "60x120",
+		`server_rental_configuration_last_sellout_timestamp_seconds{job="a", instance="a", account="main", configuration="old"}`: "90x120",
+		`plan:server_rental_plan_in_stock:max{plan="p"}`:                                                                         "0 _ _ 1 _ _ 0 _ _ 1 _ _ 1x8 stale _x4 0x95",
+		`plan:server_rental_plan_in_stock:changed{plan="p"}`:                                                                     "_ _ _ 180 stale _ 360 stale _ 540 stale _x14 1500",
+		`plan:server_rental_plan_in_stock:avg30d{plan="p"}`:                                                                      "1x120",
+		`plan:server_rental_plan_stay_seconds:avg30d{plan="p"}`:                                                                  "60x120",
+		`plan:server_rental_plan_away_seconds:avg30d{plan="p"}`:                                                                  "30x120",
 	}, "2h", map[string]map[string]float64{
-		"stock/110/since": {`{plan="p"}`: 60_000}, "plan/101/for": {`{plan="p"}`: 7140}, "plan/103/restocks": {`{plan="p"}`: 2},
-		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 121.0 / 480},
+		"stock/110/since": {`{plan="p"}`: 1_500_000}, "plan/101/for": {`{plan="p"}`: 5700}, "plan/103/restocks": {`{plan="p"}`: 2}, "plan/103/away": {`{plan="p"}`: 30},
+		"stock/501/since": {`{account="main", configuration="c"}`: 60_000},
+		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 9.0 / 96},
 	}},
 	{"one of three accounts is known", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
@@ -269,7 +276,8 @@ plan:server_rental_plan_in_stock:max{plan="ryzen-9-9950x"} 1
 plan:server_rental_plan_in_stock:avg30d{plan="ryzen-9-9950x"} 1
 plan:server_rental_plan_in_stock:avg90d{plan="ryzen-9-9950x"} 1
 plan:server_rental_plan_stay_seconds:avg30d{plan="ryzen-9-9950x"} 1
-plan:server_rental_plan_return_seconds:avg30d{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_in_stock:changed{plan="ryzen-9-9950x"} 1
+plan:server_rental_plan_away_seconds:avg30d{plan="ryzen-9-9950x"} 1
 account_configuration:server_rental_configuration_in_stock:max{account="main", configuration="cfg_a81f078c67518701"} 1
 account_configuration:server_rental_configuration_in_stock:avg30d{account="main", configuration="cfg_a81f078c67518701"} 1
 up 0

@@ -62,7 +62,9 @@ func TestLoadHistory(t *testing.T) {
 	if got := p.queryAt(end, changed); len(got) != 1 || got[0].Value != 7 {
 		t.Errorf("got %v metrics that changed, want 7", got)
 	}
-	if stays := p.queryAt(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
-		t.Error("no mean stay")
+	for _, mean := range []string{"stay", "away"} {
+		if got := p.queryAt(end, "plan:server_rental_plan_"+mean+"_seconds:avg30d"); len(got) == 0 {
+			t.Errorf("no mean of %s", mean)
+		}
 	}
 }

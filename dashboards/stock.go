@@ -117,10 +117,10 @@ func stockOverTime(w, h uint32, configurations string, queries ...query) dashboa
 }
 
 func locations() dashboard.Panel {
-	return panel{id: 403, title: "Locations", w: 9, h: 14, sort: "-In stock anywhere", alerts: "LocationSoldOut"}.table(
-		"How many plans each location offers, and how many of them are in stock anywhere: the provider reports no stock of a plan by location.",
+	return panel{id: 403, title: "Locations", w: 9, h: 14, sort: "-In stock", alerts: "LocationSoldOut"}.table(
+		"How many plans each location offers, and how many of these the provider counts as in stock.",
 		locationColumn("stock", "stock"),
-		number("stock", "In stock anywhere", 148, gauge("location", "location_plans_in_stock", location)).colours(rising(gone, from(1, muted))),
+		number("stock", "In stock", 75, gauge("location", "location_plans_in_stock", location)).colours(rising(gone, from(1, muted))),
 		number("offered", "Plans", 60, gauge("location", "location_plans", location)),
 		flexible("city", "City", 85).from(once("location", "city", "location_info", location)),
 	)

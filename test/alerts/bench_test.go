@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
@@ -51,12 +52,9 @@ func BenchmarkRules(b *testing.B) {
 	b.ReportMetric(all.Seconds()/shortest[pass].Seconds()-1, "passes")
 }
 
-// database holds series by the name of their metric.
-type database map[string][]storage.Series
-
 // newDatabase returns a day of stock, and 15 minutes of all other metrics but those that are absent
 // while nothing changes.
-func newDatabase(b *testing.B, now time.Time) database {
+func newDatabase(b *testing.B, now time.Time) promqltest.Database {
 	b.Helper()
 	recent, day := chunkenc.NewXORChunk(), chunkenc.NewXORChunk()
 	add(b, day, now.Add(-24*time.Hour), now.Add(-15*time.Minute), 5*time.Minute)
@@ -66,7 +64,7 @@ func newDatabase(b *testing.B, now time.Time) database {
 	absent := regexp.MustCompile(`_(last|previous|added|removed|changed)_|_topup_`)
 	counts := map[string]int{"server": 20_000, "configuration": 3_000, "collector": 6_000, "account": 1_000, "location": 20}
 	constant := map[string]string{"status": "active", "state": "operational", "overall": "operational", "instance": "exporter:10170", "job": "server_rental"}
-	data := database{}
+	data := promqltest.Database{}
 	for _, d := range runner.Definitions() {
 		if absent.MatchString(d.Name) {
 			continue
@@ -103,41 +101,3 @@ func add(b *testing.B, c chunkenc.Chunk, from, to time.Time, step time.Duration)
 		appender.Append(0, at.UnixMilli(), 1)
 	}
 }
-
-// Querier returns what evaluates selectors. Like the index of Prometheus, it compares each value of a
-// label once.
-func (d database) Querier(int64, int64) (storage.Querier, error) {
-	type comparison struct {
-		*labels.Matcher
-		value string
-	}
-	find := func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		name := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
-		results := map[comparison]bool{}
-		isOther := func(s storage.Series) bool {
-			return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
-				c := comparison{m, s.Labels().Get(m.Name)}
-				if _, known := results[c]; !known {
-					results[c] = m.Matches(c.value)
-				}
-				return !results[c]
-			})
-		}
-		all := slices.DeleteFunc(slices.Clone(d[matchers[name].Value]), isOther)
-		return &seriesSet{storage.EmptySeriesSet(), all, -1}
-	}
-	return &storage.MockQuerier{SelectMockFunction: find}, nil
-}
-
-type seriesSet struct {
-	storage.SeriesSet
-	all []storage.Series
-	at  int
-}
-
-func (s *seriesSet) Next() bool {
-	s.at++
-	return s.at < len(s.all)
-}
-
-func (s *seriesSet) At() storage.Series { return s.all[s.at] }

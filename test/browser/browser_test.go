@@ -193,7 +193,7 @@ func TestNarrowScreen(t *testing.T) {
 	p := openOverview(t, 420, "light")
 	simtest.AssertEqual(t, "broken words", eval[[]string](p, brokenWords), []string{})
 	for table, columns := range map[string][]string{
-		"Watches": {"In stock"}, "Saved configurations": {"Stock"}, "Plans": {"Stock anywhere"}, "Locations": {"Of these in stock anywhere"},
+		"Watches": {"In stock"}, "Saved configurations": {"Stock"}, "Plans": {"Stock anywhere"}, "Locations": {"Of these in stock"},
 		"Accounts": {"Funded until (UTC)"}, "Open top-ups": {"Status", "Rate lock"}, "Collectors": {"State"},
 	} {
 		ends := eval[map[string]float64](p, fmt.Sprintf(`Object.fromEntries(

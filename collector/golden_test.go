@@ -36,7 +36,7 @@ func documented(t testing.TB, r Resource) []byte {
 }
 
 // ofChanges matches metrics that no single response has.
-var ofChanges = regexp.MustCompile("_(last|previous|added|removed|changed|switched_off)_")
+var ofChanges = regexp.MustCompile("_(last|previous|added|removed|changed|two_factor_off)_")
 
 // TestGolden fetches each testdata/RESOURCE/CASE.golden: the response, then the line ---, then
 // what is wrong with the response and the metrics. The other inputs of derived metrics are

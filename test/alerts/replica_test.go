@@ -97,7 +97,7 @@ func (s *replicated) Querier(int64, int64) (storage.Querier, error) {
 			}
 			all = append(all, &storage.SeriesEntry{Lset: labels.FromMap(series), SampleIteratorFn: s.chunk.Iterator})
 		}
-		return &seriesSet{storage.EmptySeriesSet(), all, -1}
+		return promqltest.NewSeriesSet(all)
 	}
 	return &storage.MockQuerier{SelectMockFunction: find}, nil
 }

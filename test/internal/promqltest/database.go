@@ -37,9 +37,14 @@ func (d Database) Querier(int64, int64) (storage.Querier, error) {
 			})
 		}
 		all := slices.DeleteFunc(slices.Clone(d[matchers[name].Value]), isOther)
-		return &seriesSet{storage.EmptySeriesSet(), all, -1}
+		return NewSeriesSet(all)
 	}
 	return &storage.MockQuerier{SelectMockFunction: find}, nil
+}
+
+// NewSeriesSet returns an iterator of series.
+func NewSeriesSet(all []storage.Series) storage.SeriesSet {
+	return &seriesSet{storage.EmptySeriesSet(), all, -1}
 }
 
 type seriesSet struct {

@@ -149,15 +149,7 @@ func TestQueries(t *testing.T) {
 	for _, name := range []string{"up", "process_cpu_seconds_total", "process_resident_memory_bytes"} {
 		known.Add(name)
 	}
-	// Those of rules have neither job nor instance.
-	for _, name := range []string{
-		"in_stock:max", "in_stock:changed", "in_stock:avg30d", "in_stock:avg90d", "stay_seconds:avg30d", "away_seconds:avg30d",
-	} {
-		known["plan:server_rental_plan_"+name] = sets.New("plan")
-	}
-	for _, name := range []string{"max", "avg30d"} {
-		known["account_configuration:server_rental_configuration_in_stock:"+name] = sets.New("account", "configuration")
-	}
+	known.AddRecorded(t)
 	known["ALERTS"] = sets.New("alertname", "alertstate", "severity", "kind", "account", "server", "what") // the last is joined of others
 	known["ALERTS_FOR_STATE"] = sets.New("alertname", "severity")
 	values := map[string]string{"__rate_interval": "1m", "__interval": "1m", "currency": "usd"}

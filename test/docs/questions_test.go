@@ -21,10 +21,7 @@ import (
 
 // A day of the queries lasts half an hour, so that a history has more than 30 of them, with a scrape and an evaluation of
 // rules each minute. Gaps, and how far Prometheus looks back, have their real lengths.
-const (
-	minutes, day, month = 1500, 30, 30 * 30
-	longest             = 9 // minutes of the longest gap
-)
+const minutes, day, month, longest = 1500, 30, 30 * 30, 9 // longest is the longest gap
 
 // world is the truth. Slices have a value for each minute; one that is not known is NaN.
 type world struct {
@@ -49,9 +46,7 @@ func newWorld(rng *rand.Rand) *world {
 		w.price[plan] = w.course(10+float64(i), 20+float64(i), 30+float64(i), math.NaN())
 		w.memory[plan] = float64(1<<32 + rng.IntN(1<<36))
 	}
-	for _, location := range []string{"ams", "fra"} {
-		w.operational[location] = w.course(0, 1)
-	}
+	w.operational["ams"], w.operational["fra"] = w.course(0, 1), w.course(0, 1)
 	for i := range 6 {
 		w.servers[fmt.Sprint("s", i)] = server{pick(w, "epyc-9654", "b", "old"), pick(w, "ams", "fra"), pick(w, "active", "suspended", "Canceled", "terminated"), pick(w, 11, 22, 50, math.NaN())}
 	}
@@ -95,14 +90,14 @@ func (w *world) scrape(minute int, instance string) (all promql.Vector) {
 }
 
 // average is that of the minutes with data within 30 days.
-func (w *world) average(course []float64, now int) (sum float64) {
-	n := 0
+func (w *world) average(course []float64, now int) float64 {
+	sum, n := 0.0, 0.0
 	for m := max(0, now-month+1); m <= now; m++ {
 		if w.known[m] {
 			sum, n = sum+course[m], n+1
 		}
 	}
-	return sum / float64(n)
+	return sum / n
 }
 
 // truth returns the results of the queries of each question, by labels. NaN is one that a gap can change, because something
@@ -160,8 +155,8 @@ func (w *world) truth(now int) map[string][]result {
 	for location, course := range w.operational {
 		operational[of("component", "network", "location", location)] = w.average(course, now)
 	}
-	if w.due > w.balance {
-		topup[of("account", "main")] = w.due - w.balance
+	if missing := w.due - w.balance; missing > 0 {
+		topup[of("account", "main")] = missing
 	}
 	return map[string][]result{
 		"Which plans can be ordered now, the cheapest first?":                                                {orders},

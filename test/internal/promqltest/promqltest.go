@@ -4,12 +4,15 @@ package promqltest
 
 import (
 	"fmt"
+	"strings"
+	"testing"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/test/internal/rules"
 )
 
 // Catalog maps each metric to its labels as Prometheus stores them.
@@ -32,6 +35,15 @@ func Exported() Catalog {
 		}
 	}
 	return c
+}
+
+// AddRecorded adds what rules record. Names begin with the labels, which are joined by underscores.
+func (c Catalog) AddRecorded(t testing.TB) {
+	for _, r := range rules.All(t) {
+		if level, _, isRecord := strings.Cut(r.Record, ":"); isRecord {
+			c[r.Record] = sets.New(strings.Split(level, "_")...)
+		}
+	}
 }
 
 // Check parses an expression. Metrics and labels that do not exist are errors. So is without, because its

@@ -50,6 +50,13 @@ const (
 	maxLabelBytes = 32 << 20 // bytes of all label values
 )
 
+// Memory of a sample, and of a byte of its label values, with their part of the published page while the
+// next one is encoded.
+const (
+	bytesOfSample = 400
+	bytesOfLabel  = 3
+)
+
 // Fetch fetches the resource of one account once; account is empty for a public resource.
 func (r *Resource) Fetch(ctx context.Context, api rentalapi.Getter, account string) (Snapshot, error) {
 	b := newBuilder(account)
@@ -64,6 +71,7 @@ func (r *Resource) Fetch(ctx context.Context, api rentalapi.Getter, account stri
 			labelBytes += len(value)
 		}
 	}
+	s.Bytes = bytesOfSample*len(s.Metrics) + bytesOfLabel*labelBytes
 	if len(s.Metrics) > maxSamples || labelBytes > maxLabelBytes {
 		return Snapshot{}, fmt.Errorf("data: more than %d samples or %d bytes of labels: %w", maxSamples, maxLabelBytes, rentalapi.ErrTooLarge)
 	}
@@ -81,6 +89,7 @@ func newBuilder(account string) *metric.Builder {
 // Snapshot is the outcome of one fetch. It is immutable.
 type Snapshot struct {
 	Metrics      []*metric.Sample
+	Bytes        int // memory of the metrics, about
 	Invalid      rentalapi.Invalid
 	Data         Data
 	Token        rentalapi.Fingerprint // token of the requests

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,15 +44,24 @@ type Environment struct {
 	Unlimited      bool             // tests set it, to send requests without rate limits
 }
 
-// gcPercent is the default of GOGC. Large catalogs take 256 MiB at most with it; collecting garbage more
-// often costs little, because little is made.
-const gcPercent = 50
+// memoryLimit is the default of GOMEMLIMIT in bytes, with which the process stays below 256 MiB; in a
+// smaller container, it is four fifths of the container's.
+const memoryLimit = 200 << 20
+
+func limitMemory(env Environment) {
+	if _, isSet := env.LookupEnv("GOMEMLIMIT"); isSet {
+		return
+	}
+	limit := uint64(memoryLimit)
+	if container, err := memlimit.FromCgroup(); err == nil {
+		limit = min(limit, container/5*4)
+	}
+	debug.SetMemoryLimit(int64(limit)) //nolint:gosec // at most memoryLimit
+}
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Main(ctx context.Context, env Environment) int {
-	if _, isSet := env.LookupEnv("GOGC"); !isSet {
-		debug.SetGCPercent(gcPercent)
-	}
+	limitMemory(env)
 	var text bytes.Buffer
 	o, cfg, err := prepare(ctx, env, &text)
 	if err == nil && cfg == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-kit/log"
@@ -84,6 +85,9 @@ func (j *job) attempt(ctx context.Context) {
 	if err == nil && snap.Token != client.LastToken() {
 		err = errTokenChanged
 	}
+	if err == nil {
+		err = j.checkSize(snap)
+	}
 	h, ended := &j.health, time.Now()
 	h.Err, h.Duration = err, ended.Sub(began)
 	if err == nil {
@@ -104,6 +108,21 @@ func (j *job) attempt(ctx context.Context) {
 	}
 	r.Publisher.Changed()
 	j.setNext(j.next(began, ended, snap.MadeAtLatest))
+}
+
+// checkSize returns an error if the data of all accounts together would take more than three fifths of the
+// memory limit, with a snapshot of this one. Public data, which has bounds of its own, always fits.
+func (j *job) checkSize(snap collector.Snapshot) error {
+	size, most := snap.Bytes, debug.SetMemoryLimit(-1)/5*3
+	for _, other := range j.runner.jobs() {
+		if other != j && other.account.name != "" {
+			size += other.snapshot.Bytes
+		}
+	}
+	if j.account.name == "" || int64(size) <= most {
+		return nil
+	}
+	return fmt.Errorf("data: more than %d MiB of all accounts: needs shards, or a larger GOMEMLIMIT: %w", most>>20, rentalapi.ErrTooLarge)
 }
 
 // wallClock returns the time without monotonic reading.

@@ -3,8 +3,10 @@ package runner
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
@@ -244,6 +247,30 @@ func TestAnotherProviderAccount(t *testing.T) {
 		h.assertEqual("token of the keys", keys[len(keys)-1].Token, simtest.LabToken)
 		h.log.Assert(t, `level=warn msg="account has become another provider account" account=main before=* now=*`,
 			`level=error collector=servers*"collector failed"*token: changed`)
+	})
+}
+
+// TestMemoryOfAccounts has an account whose data takes all that accounts may: data of another one is too
+// large, public data is not.
+func TestMemoryOfAccounts(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(5 << 30))
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), t: t, limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}}
+		h.reset()
+		h.run(configure(time.Minute, 10*time.Minute, "plans", "servers"))
+		h.settle()
+		h.set.mu.Lock()
+		h.set.accounts[1].jobs[0].snapshot.Bytes = 3 << 30
+		h.set.mu.Unlock()
+		h.run(configure(time.Minute, 10*time.Minute, "plans", "servers", "ssh_keys").withLab())
+		h.settle()
+		var got []string
+		for _, c := range h.set.Health() {
+			got = append(got, fmt.Sprint(strings.TrimSpace(c.Collector+" "+c.Account), ": ", c.Err))
+		}
+		const tooLarge = "data: more than 3072 MiB of all accounts: needs shards, or a larger GOMEMLIMIT: response is too large"
+		h.assertEqual("errors", got, []string{"plans: <nil>", "ssh_keys lab: " + tooLarge, "servers lab: " + tooLarge, "ssh_keys main: " + tooLarge, "servers main: <nil>"})
+		h.stop()
 	})
 }
 

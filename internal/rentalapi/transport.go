@@ -14,7 +14,10 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
-const maxHeaderBytes = 256 << 10 // bytes of a response header
+const (
+	maxHeaderBytes = 256 << 10        // bytes of a response header
+	dialTimeout    = 10 * time.Second // net/http goes on dialing when the request has ended, with a file descriptor
+)
 
 // Dial opens a connection. Its signature is that of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -26,6 +29,9 @@ func NewTransport(cfg promconfig.HTTPClientConfig, dial Dial) (http.RoundTripper
 	tlsConfig, err := promconfig.NewTLSConfig(&cfg.TLSConfig)
 	if err != nil {
 		return nil, err
+	}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	files := promconfig.TLSRoundTripperSettings{ // read again for each request
 		CA: fileSecret(cfg.TLSConfig.CAFile), Cert: fileSecret(cfg.TLSConfig.CertFile), Key: fileSecret(cfg.TLSConfig.KeyFile),

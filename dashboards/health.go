@@ -22,33 +22,32 @@ func health(board string) dashboard.Panel {
 	queries := []query{
 		now("api", "API", gauge("", success, `collector=~"status|plans|account|servers"`)+" == 0 or 2 + "+gauge("", rejected)+" or "+gauge("", "exporter_build_info")+" or vector(-1)"),
 		now("critical", "critical", "count("+ours+`"critical"})`),
+		now("unknown", "other alerts", "-absent("+own("catalog_plans")+")"), // alerts end with the data that they are about
 		now("warnings", "{{kind}}", "count by (kind) ("+ours+`"warning"})`),
 	}
 	p := panel{
 		id: 901, title: "Health", w: 24, h: 3, background: true, steps: rising(bad), alerts: "ExporterDown TokenRejected CollectorFailing DataMissing",
 		overrides: []override{
 			ofQuery("api", set("mappings", []mapping{between(1, 2, "Answers", good), value("3", "Bad token", bad), value("0", "Unreachable", bad), value("-1", "No exporter", bad)})),
+			ofQuery("unknown", set("mappings", []mapping{value("-1", "Unknown", dark)})),
 			ofName("state", set("displayName", "warnings"), setSteps(rising(warn))), ofName("news", setSteps(rising(plain))),
 		},
 	}
+	p.overrides = append(p.overrides, ofPattern("/critical|warnings|news|state/", set("links", []link{linkTo(board, "status", "Alerts that fire", "viewPanel=109")})))
 	if board != "status" {
 		p.links = []dashboard.DashboardLink{panelLink(linkTo(board, "status", "Exporter health", ""))}
-		return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and how many alerts and news are told. Why, says the dashboard of the status.", queries...)
+		return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and how many alerts and news are told, which end with the data that they are about. A number leads to its alerts. Why, says the dashboard of the status.", queries...)
 	}
-	p.w, p.h, p.lines = 8, 8, true
+	p.w, p.h, p.lines = 9, 7, true
 	queries = slices.Insert(queries, 1,
 		now("since", "last success", "1e3 * ("+gauge("", succeeded)+" unless on () "+own(rejected)+" == 1 or min("+gauge("account", succeeded)+" and on (account) "+own(rejected)+" == 1))"),
 		now("down", "{{instance}}", "up == 0 and on (job, instance) "+over("last", "exporter_build_info", "7d")),
-		now("failing", "failing", "count("+all+") - sum("+gauge(perCollector, success)+") > 0"),
-		now("of", "collectors", "count("+all+") > sum("+gauge(perCollector, success)+")"),
-		now("oldest", "oldest data", "max(time() - "+by(perCollector, own(succeeded)+" or 0 * "+own(interval))+" > 3 * "+all+")"))
+		now("failing", "collectors fail", "count("+all+") - sum("+gauge(perCollector, success)+" > 0) > 0"))
 	queries = append(queries, now("rules", "rules", "absent(plan:server_rental_plan_in_stock:avg90d) unless on () ALERTS"))
 	p.overrides = append(p.overrides,
 		ofQuery("since", set("unit", ago), setSteps(rising(dark))),
 		ofQuery("down", set("mappings", []mapping{value("0", "Down", bad)})),
-		ofQuery("of", set("unit", "prefix:of "), setSteps(rising(dark))),
-		ofQuery("oldest", set("unit", span), set("decimals", 1), set("mappings", []mapping{between(1e9, endless, "Never fetched", bad)}), setSteps(rising(warn, from(900, bad)))),
 		ofQuery("rules", set("mappings", []mapping{value("1", "None has run", warn)})))
 	return p.number("Whether the provider's API answers, is unreachable, or rejects a token, and the last success, of that token if one is rejected; exporters that are down; "+
-		"how many collectors fail at every exporter; the longest time since a success, if it is more than three intervals; alerts and news that are told.", queries...)
+		"how many collectors fail at every exporter, if not all of them; alerts and news that are told.", queries...)
 }

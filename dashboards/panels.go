@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -45,6 +47,19 @@ const (
 	plain, muted, unknown = "blue", "text", "#808080"
 	dark                  = "#5a5a62" // of a background that says nothing
 )
+
+// solid returns options with darker colours, for backgrounds: white text on them has a contrast of at least 4.5.
+func solid[T any](options T) T {
+	text, _ := json.Marshal(options)
+	for colour, darker := range map[string]string{good: "#1a7f37", warn: "#a85000", bad: "#c4162a", plain: "#1f60c4", unknown: "#6e6e6e"} {
+		text = bytes.ReplaceAll(text, []byte(`"color":"`+colour+`"`), []byte(`"color":"`+darker+`"`))
+	}
+	var out T
+	if err := json.Unmarshal(text, &out); err != nil {
+		panic(err)
+	}
+	return out
+}
 
 // Units that show the whole value, and its sign first: Grafana's own abbreviate thousands or change to minutes and weeks.
 const (
@@ -141,11 +156,12 @@ type panel struct {
 	links              []dashboard.DashboardLink
 	overrides          []override
 
-	lines, background bool     // of numbers: each has a line of its own; the background has the colour
-	field             string   // of numbers: a label to show instead of names and values
-	interval          string   // of charts: the shortest between two points
-	sort              string   // of tables: names of columns, with - if descending
-	hidden            []string // of tables: labels
+	lines, background, sparkline bool     // of numbers: each has a line of its own; the background has the colour; its history is behind it
+	field                        string   // of numbers: a label to show instead of names and values
+	interval                     string   // of charts: the shortest between two points
+	sort                         string   // of tables: names of columns, with - if descending
+	hidden                       []string // of tables: labels
+	total                        bool     // of tables: a last row with the sums
 }
 
 func panelLink(l link) dashboard.DashboardLink {
@@ -188,7 +204,11 @@ func (p panel) number(description string, queries ...query) dashboard.Panel {
 		o.ReduceOptions.Fields, o.TextMode = new("/^"+p.field+"$/"), "value"
 	}
 	if p.background {
-		o.ColorMode = "background"
+		o.ColorMode = "background_solid"
+		p.mappings, p.steps, p.overrides = solid(p.mappings), solid(p.steps), solid(p.overrides)
+	}
+	if p.sparkline {
+		o.GraphMode = "area"
 	}
 	if p.lines {
 		o.Orientation, o.WideLayout = "horizontal", true

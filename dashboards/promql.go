@@ -98,8 +98,3 @@ func works(labels, collector string) string {
 func dated(expr, labels, collector string) string {
 	return expr + " + on (" + labels + ") group_left () (2 - 2 * " + works(labels, collector) + ")"
 }
-
-// perExporter keeps the exporters of a metric that other programs export, too.
-func perExporter(expr string) string {
-	return expr + " and on (job, instance) " + own("exporter_build_info")
-}

@@ -8,7 +8,7 @@ func status() board {
 		name: "status", title: "Server rental: provider status and exporter health", from: "now-6h",
 		description: "Is it the provider, or the exporter: alerts, components, incidents, collectors, requests and limits.",
 		rows: []row{
-			{panels: append([]dashboard.Panel{alertList()}, append(providerTiles(), failures())...)},
+			{panels: append(providerTiles(), alertList(), failures())},
 			{id: 200, title: "Components", panels: components()},
 			{id: 300, title: "Collectors", panels: collectors()},
 			{id: 400, title: "Requests and the exporter's process", panels: details(), collapsed: true},
@@ -23,22 +23,25 @@ func about() string {
 		ours + `, "what", " ", "plan", "watch", "location", "component", "hostname", "collector", "account", "instance")) by (alertname))`
 }
 
+// asNews are alerts of which news have a severity that is last in the order of the alphabet.
+func asNews(alerts string) string {
+	return "label_replace(" + alerts + `, "severity", "warning: news", "kind", "news")`
+}
+
 func alertList() dashboard.Panel {
-	const group = "severity, kind, alertname"
-	return panel{id: 109, title: "Alerts that fire", w: 16, h: 8, sort: "Severity,-Kind", noValue: "No alert fires, if Health does not say that no rule has run"}.table(
-		"Warnings and critical alerts of this project that fire: how many of each, what one of them is about, and since when. The name leads to the runbook. They need the rules in alerts/.",
-		fixed("severity", "Severity", 80).mapped(words("^critical$", "", bad), words("^warning$", "", warn)).filled(),
+	return panel{id: 109, title: "Alerts that fire", w: 17, h: 8, sort: "Severity", noValue: "No alert is known to fire"}.table(
+		"Warnings and critical alerts of this project that fire: how many of each, what one of them is about, and since when; news are blue. The name leads to the runbook. They need the rules in alerts/.",
+		fixed("severity", "Severity", 80).mapped(words("^critical$", "", bad), words("^warning$", "", warn), words(".+news$", "news", plain)).filled(),
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
 		flexible("alertname", "Alert", 160).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
-		flexible("what", "What", 150).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
-		number("count", "Count", 60, "count by ("+group+") ("+firing+")"),
-		agoColumn("since", "Since", "min by ("+group+") (ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) ALERTS{alertstate=\"firing\"})"),
-		fixed("kind", "Kind", 60).mapped(words("^news$", "", plain), words(".+", "", muted)),
+		number("count", "Count", 60, "count by (severity, alertname) ("+asNews(firing)+")"),
+		flexible("what", "For example", 220).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
+		agoColumn("since", "Since", "min by (severity, alertname) ("+asNews("ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing)+")"),
 	)
 }
 
 func failures() dashboard.Panel {
-	return panel{id: 404, title: "Errors in the last hour", w: 8, h: 7, sort: "-Errors", noValue: "None, if Health shows that the API answers", alerts: "CollectorFailing"}.table(
+	return panel{id: 404, title: "Errors in the last hour", w: 7, h: 8, sort: "-Errors", noValue: "No error is known", alerts: "CollectorFailing"}.table(
 		"Failed requests of the last hour by reason and path, of all exporters. A timeout or no connection is the provider or the network; unauthorized is a token.",
 		flexible("reason", "Reason", 110), flexible("path", "Path", 120), number("errors", "Errors", 70, "round(sum by (path, reason) (increase("+own("exporter_api_errors_total")+"[1h]))) > 0"))
 }
@@ -46,22 +49,23 @@ func failures() dashboard.Panel {
 func providerTiles() []dashboard.Panel {
 	overall, fresh := oneOf("status_info"), " on () "+works("", "status")+" == 1"
 	return []dashboard.Panel{
-		panel{id: 101, title: "Provider", w: 8, h: 7, mappings: componentStates, field: "overall", background: true, alerts: "ProviderNotOperational", overrides: []override{ofQuery("old", set("mappings", []mapping{words(".+", "", unknown)}))}}.number(
+		panel{id: 101, title: "Provider", w: 7, h: 7, mappings: componentStates, field: "overall", background: true, alerts: "ProviderNotOperational", overrides: []override{ofQuery("old", set("mappings", []mapping{words(".+", "", unknown)}))}}.number(
 			help("status_info")+" Green if operational, blue if maintenance, red for any other state, grey if old.",
 			rows("A", overall+" and"+fresh), rows("old", overall+" unless"+fresh)),
+		health("status"),
 		panel{id: 102, title: "Reported by the provider", w: 8, h: 7, lines: true, steps: rising(bad), alerts: "ComponentNotOperational NetworkDown IncidentOngoing MaintenanceScheduled CatalogFrozen", overrides: []override{
 			ofPattern("/^operational$/i", setSteps(rising(good))), ofPattern("/maintenance/i", setSteps(rising(plain))),
 			ofQuery("incidents", setSteps(rising(good, from(1, bad)))),
 		}}.number(
-			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Components and incidents are not counted while the status cannot be fetched.",
+			"The number of components of the chosen locations in each state, as the provider words it: green if operational, blue if it says maintenance, red for any other state; ongoing incidents and scheduled maintenance windows. Nothing is counted while the status cannot be fetched.",
 			now("components", "{{state}}", "count by (state) ("+oneOf("component_state", location)+" by (location, component) and"+fresh+")"),
-			now("incidents", "incidents", gauge("", "incidents_ongoing")+" and"+fresh), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0")),
+			now("incidents", "incidents", gauge("", "incidents_ongoing")+" and"+fresh), now("scheduled", "scheduled maintenance", gauge("", "maintenances_scheduled")+" > 0 and"+fresh)),
 	}
 }
 
 // components are now, in a matrix that has a column for each component, and over time.
 func components() []dashboard.Panel {
-	coloured := ofPattern("^(?!Location$).+", set("mappings", componentStates), set("custom.cellOptions", object{"type": "color-background", "mode": "basic"}), set("custom.minWidth", 104), set("custom.inspect", true))
+	coloured := ofPattern("^(?!Location$).+", set("mappings", solid(componentStates)), set("custom.cellOptions", object{"type": "color-background", "mode": "basic"}), set("custom.minWidth", 104), set("custom.inspect", true))
 	matrix := panel{id: 201, title: "Components by location", w: 12, h: 10, sort: "Location", hidden: []string{"Value"}, alerts: "ComponentNotOperational", overrides: []override{coloured}}.table(
 		help("component_state")+" Green if operational, blue if it says maintenance, red for any other state. Empty while the status cannot be fetched.",
 		fixed(`location\component`, "Location", 85).linked(linkTo("status", "stock", "Stock of this location", "var-location=${__value.raw}")))
@@ -132,11 +136,8 @@ func details() []dashboard.Panel {
 			flexible("version", "Version", 80),
 			flexible("revision", "Revision", 100), flexible("goversion", "Go", 90).from(gauge("job, instance, version, revision, goversion", "exporter_build_info")),
 		),
-		panel{id: 501, title: "CPU", w: 12, h: 9, min: new(0.0), unit: percent, interval: "2m"}.chart(
-			"CPU time of each exporter; 100 % is one core.",
-			course("A", "{{instance}}", perExporter("rate(process_cpu_seconds_total[$__rate_interval])"))),
-		panel{id: 502, title: "Memory", w: 12, h: 9, min: new(0.0), unit: "bytes"}.chart(
+		panel{id: 502, title: "Memory", w: 24, h: 7, min: new(0.0), unit: "bytes"}.chart(
 			"Resident memory of each exporter.",
-			course("A", "{{instance}}", perExporter("process_resident_memory_bytes"))),
+			course("A", "{{instance}}", "process_resident_memory_bytes and on (job, instance) "+own("exporter_build_info"))),
 	}
 }

@@ -9,13 +9,12 @@ import (
 // stock is about what can be ordered now, and the history of stock.
 func stock() board {
 	plans := course("A", "{{plan}}", by("plan", next("avg", "plan_in_stock", plan)))
-	watches := course("watches", "Watch {{watch}}", by("watch", "("+next("max", "watch_plans_in_stock")+" > bool 0) - ("+next("max", "watch_plans")+" == bool 0)"))
 	return board{
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, where, at what price, and how fast one must be. Prices are per month and exclude VAT.",
 		rows: []row{
 			{panels: []dashboard.Panel{planTable(), watchTable(), configurations("stock", account)}},
-			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, account, plans, watches), locations()}},
+			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, account, plans), locations()}},
 		},
 	}
 }
@@ -32,7 +31,7 @@ func shareColumn(expr string) column {
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 150).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 160).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
@@ -45,9 +44,9 @@ func accountColumn(board string) column {
 
 func watchTable() dashboard.Panel {
 	return panel{id: 601, title: "Watches", w: 9, h: 6, sort: "Watch", links: []dashboard.DashboardLink{panelLink(link{"How to configure watches", documents + "docs/configuration.md#watches", true})}, alerts: "WatchHit WatchEmpty"}.table(
-		"The watches of the configuration: how many plans match, and how many of these are in stock, which Plans marks. If no plan matches, check the criteria.",
+		"The watches of the configuration: how many plans match, and how many of these are in stock, which Plans marks: empty while plans cannot be fetched. If no plan matches, check the criteria.",
 		flexible("watch", "Watch", 120),
-		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")).colours(rising(muted, from(1, plain))),
+		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")+" and on () "+works("", "plans")+" == 1").colours(rising(muted, from(1, plain))),
 		number("plans", "Plans", 125, by("watch", own("watch_plans")+" or on () 0 * "+own("catalog_plans")+" - 1")).
 			colours(rising(warn, from(1, muted))).mapped(value("-1", "None configured", unknown)),
 	)
@@ -59,7 +58,7 @@ const saved = "account, configuration"
 // configurations are the saved configurations of the chosen accounts, or of one plan.
 func configurations(board, matcher string) dashboard.Panel {
 	const recorded = "account_configuration:server_rental_configuration_in_stock:"
-	p := panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 5, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No current data (see Health), or none is saved", alerts: "ConfigurationBackInStock"}
+	p := panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 5, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No saved configuration is known", alerts: "ConfigurationBackInStock"}
 	now := dated(once(saved, "plan, location", "configuration_in_stock", matcher), "account", "configurations")
 	order := once(saved, "order", "configuration_links_info", account)
 	if board == "plan" {
@@ -70,7 +69,7 @@ func configurations(board, matcher string) dashboard.Panel {
 		agoColumn("since", "Since", configurationChanged(matcher)), accountColumn(board),
 	}
 	if board == "stock" {
-		p.w, p.h, p.noValue, columns[0] = 15, 6, "", stockColumn(orNone(now, own("configurations", account)))
+		p.w, p.h, p.noValue, columns[0] = 15, 6, "", stockColumn(now+" or sum("+own("configurations", account)+") - 1 == -1")
 		columns = slices.Insert(columns, 4, priceColumn(by(saved, prices("configuration_price_", account))),
 			shareColumn(known(saved, by(saved, recorded+"avg30d"), "configuration_in_stock", account)+" and on ("+saved+") "+recorded+"max offset 7d"))
 	}
@@ -92,11 +91,13 @@ func planTable() dashboard.Panel {
 	}
 	price := by("plan", prices("plan_price_", plan))
 	return panel{id: 110, title: "Plans, " + inCurrency, w: 24, h: 10, sort: "-Stock,Price", alerts: "PlanBackInStock PlanPriceChanged"}.table(
-		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Stays is how long a plan stays in stock on average, and Since is when that changed, within 90 days. Stays and Share are of the time known within 30 days, and need a week. All three need alerts/stock.rules.yml.",
+		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Where is in how many locations a plan is offered: it leads to their list. Stays is how long a plan stays in stock on average, and Since is when that changed, within 90 days. Stays and Share are of the time known within 30 days, and need a week. All three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
 		planColumn("stock"),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
 		priceColumn(price),
+		number("where", "Where", 85, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
+			mapped(value("1", "1 place", muted)).linked(linkTo("stock", "plan", "Its locations", "var-plan=${__data.fields.Plan}")),
 		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
 		number("stays", "Stays", 95, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
 		shareColumn(recorded("in_stock:avg30d")),
@@ -104,15 +105,14 @@ func planTable() dashboard.Panel {
 		number("change", "Price, 30 d", 95, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
 		number("cores", "Cores", 58, of("cpu_cores")),
 		number("memory", "Memory", 75, of("memory_bytes")).unit("bytes").decimals(0),
-		flexible("storage", "Storage", 150).from(once("plan", "family, storage", "plan_info", plan)),
-		flexible("family", "Family", 90),
+		flexible("storage", "Storage", 215).from(once("plan", "storage", "plan_info", plan)),
 	)
 }
 
 // stockOverTime is the history of stock, with that of the saved configurations that match.
 func stockOverTime(w, h uint32, configurations string, queries ...query) dashboard.Panel {
-	return panel{id: 201, title: "Stock over time", w: w, h: h, mappings: append(stockTexts[:2:2], between(0, 1, "Part of the time", warn), value("-1", "No plan matches", unknown))}.timeline(
-		"Whether each plan, and each plan and location that is saved as a configuration, was in stock: all of the time in an interval, part of it, or never. A watch is in stock if a plan that matches was. Gaps are times without data.",
+	return panel{id: 201, title: "Stock over time", w: w, h: h, mappings: append(stockTexts[:2:2], between(0, 1, "Part of the time", warn))}.timeline(
+		"Whether each plan, and each plan and location that is saved as a configuration, was in stock: all of the time in an interval, part of it, or never. Gaps are times without data.",
 		append(queries, course("saved", "Saved {{plan}}, {{location}}", by("plan, location", next("avg", "configuration_in_stock", configurations))))...)
 }
 

@@ -75,6 +75,7 @@ func (c column) mapped(m ...mapping) column {
 }
 
 func (c column) filled() column {
+	c.properties = solid(c.properties)
 	return c.with("custom.align", "center").with("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
 }
 
@@ -87,9 +88,6 @@ func (c column) ascending() column {
 	c.expr, c.sorts = "sort("+c.expr+")", true
 	return c
 }
-
-// orNone is the value of an expression, or -1 if a count is 0: nothing is there, not that nothing is known.
-func orNone(expr, count string) string { return expr + " or sum(" + count + ") - 1 == -1" }
 
 // table shows one row for each set of labels. Grafana merges the rows of all queries that have the
 // same labels, so that all must have those of a row, and one may have more for columns.
@@ -128,6 +126,9 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 		p.overrides = append(p.overrides, ofName(c.name, c.properties...))
 	}
 	o := table.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
+	if p.total {
+		o.Footer = &common.TableFooterOptions{Show: true, Reducer: []string{"sum"}}
+	}
 	for _, name := range strings.FieldsFunc(p.sort, func(r rune) bool { return r == ',' }) {
 		name, descending := strings.CutPrefix(name, "-")
 		o.SortBy = append(o.SortBy, common.TableSortByFieldState{DisplayName: name, Desc: &descending})

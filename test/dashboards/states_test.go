@@ -42,7 +42,7 @@ var states = []state{
 		`server_rental_status_info{job="a", instance="a", overall="degraded"}`:                                                  "1x60",
 		`server_rental_incidents_ongoing{job="a", instance="a"}`:                                                                "1x60",
 	}, "40m", map[string]map[string]float64{
-		"status/901/api": one(0), "status/901/since": one(0), "status/901/failing": one(1), "status/901/of": one(1), "status/901/oldest": one(2400),
+		"status/901/api": one(0), "status/901/since": one(0), "status/901/failing": {},
 		"stock/110/stock": {`{plan="p"}`: 3}, "plan/101/stock": {`{plan="p"}`: 3}, "status/101/A": {}, "status/101/old": {`server_rental_status_info{job="a", instance="a", overall="degraded"}`: 1}, "status/102/incidents": {},
 	}},
 	{"one of two tokens is rejected since two minutes, and one collector was never fetched", map[string]string{
@@ -57,7 +57,7 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="lab"}`:                "60x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="servers", account="lab"}`:                "60x60",
 	}, "10m", map[string]map[string]float64{
-		"status/901/api": one(3), "status/901/since": one(480_000), "status/901/failing": one(2), "status/901/of": one(3), "status/901/oldest": one(600),
+		"status/901/api": one(3), "status/901/since": one(480_000), "status/901/failing": one(2), "status/901/unknown": one(-1),
 		"accounts/107/token": {`{account="main"}`: 2, `{account="lab"}`: -1},
 	}},
 	{"no exporter, no rules", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/901/api": one(-1), "status/901/rules": one(1)}},
@@ -77,9 +77,9 @@ var states = []state{
 	}, "10m", map[string]map[string]float64{
 		"status/901/critical": one(1), "status/901/warnings": {`{kind="news"}`: 1}, "status/901/rules": {},
 		"status/109/count": {
-			`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning", kind="news"}`: 1,
+			`{alertname="ServerRentalServerSuspended", severity="critical"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning: news"}`: 1,
 		},
-		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical", kind="state"}`: 60_000},
+		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical"}`: 60_000},
 		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", what="p  fra     "}`: 1},
 	}},
 	{"maintenance of one of two components", map[string]string{
@@ -105,10 +105,19 @@ var states = []state{
 		`plan:server_rental_plan_stay_seconds:avg30d{plan="p"}`:                                                                  "60x120",
 		`plan:server_rental_plan_away_seconds:avg30d{plan="p"}`:                                                                  "30x120",
 	}, "2h", map[string]map[string]float64{
-		"stock/110/since": {`{plan="p"}`: 1_500_000}, "plan/101/for": {`{plan="p"}`: 5700}, "plan/103/restocks": {`{plan="p"}`: 2}, "plan/103/away": {`{plan="p"}`: 30},
+		"stock/110/since": {`{plan="p"}`: 1_500_000}, "plan/101/for": {`{plan="p"}`: 5700}, "plan/103/restocks": {}, "plan/103/away": {`{plan="p"}`: 30},
 		"stock/501/since": {`{account="main", configuration="c"}`: 60_000},
-		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 9.0 / 96},
+		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 8100},
 	}},
+	{"rules have run for eight days", map[string]string{
+		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`: "_x10100 1x60",
+		`plan:server_rental_plan_in_stock:max{plan="p"}`:               "1x30 0x30 _x10050 1x60",
+	}, "169h", map[string]map[string]float64{"plan/103/restocks": {`{plan="p"}`: 1}}},
+	{"a plan is not listed any more", map[string]string{
+		`server_rental_catalog_plans{job="a", instance="a"}`:           "15x60",
+		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`: "1x20 stale",
+		`plan:server_rental_plan_in_stock:max{plan="p"}`:               "1x20 stale",
+	}, "40m", map[string]map[string]float64{"plan/101/stock": {}, "plan/101/gone": one(1_200_000), "plan/103/restocks": {}}},
 	{"one of three accounts is known", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
 		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`:                      "20x60",
@@ -127,15 +136,20 @@ var states = []state{
 		"accounts/502/out": {`{type="renewal"}`: 65}, "accounts/502/lastout": {`{type="renewal"}`: 50}, "accounts/502/in": {`{type="topup"}`: 40}, "accounts/502/lastin": {},
 	}},
 	{"another program fails", map[string]string{
-		`up{job="b", instance="b"}`: "0x60", `process_cpu_seconds_total{job="b", instance="b"}`: "0+1x60", `process_resident_memory_bytes{job="b", instance="b"}`: "1x60",
+		`up{job="b", instance="b"}`: "0x60", `process_resident_memory_bytes{job="b", instance="b"}`: "1x60",
 		`server_rental_exporter_build_info{job="a", instance="a"}`: "1x60",
-	}, "10m", map[string]map[string]float64{"status/901/down": {}, "status/501/A": {}, "status/502/A": {}}},
+	}, "10m", map[string]map[string]float64{"status/901/down": {}, "status/502/A": {}}},
 	{"all accounts are known; neither a watch nor a saved configuration exists", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
 		`server_rental_configurations{job="a", instance="a", account="main"}`:                                           "0x60",
 		`server_rental_catalog_plans{job="a", instance="a"}`:                                                            "15x60",
 	}, "10m", map[string]map[string]float64{"accounts/701/unknown": {}, "stock/501/stock": one(-1), "stock/601/plans": one(-1)}},
+	{"no account is configured", map[string]string{
+		`server_rental_exporter_build_info{job="a", instance="a"}`:                                                "1x60",
+		`server_rental_exporter_build_info{job="a", instance="b"}`:                                                "1x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="plans", account=""}`: "60x60",
+	}, "10m", map[string]map[string]float64{"accounts/107/token": one(-2), "accounts/701/unknown": {}}},
 	{"nothing is known of watches and saved configurations", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/501/stock": {}, "stock/601/plans": {}}},
 }
 
@@ -158,6 +172,8 @@ func exporterDown(t *testing.T) state {
 				s.want[key] = map[string]float64{}
 				switch {
 				case q.RefID == "api":
+					s.want[key] = one(-1)
+				case q.RefID == "unknown" && q.Panel.Title == "Health": // the alerts of what expired
 					s.want[key] = one(-1)
 				case q.RefID == "down":
 					s.want[key][`up{job="a", instance="a"}`] = 0
@@ -243,7 +259,7 @@ func TestStates(t *testing.T) {
 	all := queries(t, map[string]string{"currency": "usd", "plan": "p", "__interval": "5m", "__rate_interval": "5m"})
 	var tests []object
 	for _, s := range append(states, exporterDown(t), older(t)) {
-		series, expressions := []object{}, []object{expression("none", "2h")}
+		series, expressions := []object{}, []object{expression("none", "192h")}
 		for selector, values := range s.series {
 			series = append(series, object{"series": selector, "values": values})
 		}
@@ -281,7 +297,6 @@ plan:server_rental_plan_away_seconds:avg30d{plan="ryzen-9-9950x"} 1
 account_configuration:server_rental_configuration_in_stock:max{account="main", configuration="cfg_a81f078c67518701"} 1
 account_configuration:server_rental_configuration_in_stock:avg30d{account="main", configuration="cfg_a81f078c67518701"} 1
 up 0
-process_cpu_seconds_total 1
 process_resident_memory_bytes 1
 `
 

@@ -96,7 +96,7 @@ func linkTo(from, to, title, query string) link {
 	return link{title, "/d/" + uidPrefix + to + "?" + strings.Join(append(parts, "${__url_time_range}"), "&"), false}
 }
 
-// build returns the dashboard. Health is in its first row.
+// build returns the dashboard.
 func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2 is for Grafana 12 and newer
 	d := dashboard.NewDashboardBuilder(b.title).Uid(uidPrefix+b.name).Description(b.description).Version(1). //nolint:staticcheck // as above
 															Time(b.from, "now").Refresh("1m").Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).Tags([]string{"server-rental", "prometheus"})
@@ -105,9 +105,6 @@ func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2
 	}
 	for _, v := range variablesOf[b.name] {
 		d.WithVariable(variable(v, b.name))
-	}
-	if b.name != "status" { // which has it beside the provider
-		d.WithPanel(built[dashboard.Panel]{health(b.name)})
 	}
 	for _, r := range b.rows {
 		header := dashboard.NewRowBuilder(r.title).Id(r.id)

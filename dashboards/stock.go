@@ -13,7 +13,7 @@ func stock() board {
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, where, at what price, and how fast one must be. Prices are per month and exclude VAT.",
 		rows: []row{
-			{panels: []dashboard.Panel{planTable(), watchTable(), configurations("stock", account)}},
+			{panels: []dashboard.Panel{health("stock"), planTable(), watchTable(), configurations("stock", account)}},
 			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, account, plans), locations()}},
 		},
 	}

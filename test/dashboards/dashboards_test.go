@@ -99,6 +99,20 @@ func overrides[T any](t *testing.T, p grafana.Panel, id string) (all []T) {
 // which a table is sorted exists.
 func checkTable(t *testing.T, where string, p grafana.Panel) {
 	t.Helper()
+	// On a screen of 1440 pixels, a panel of the whole width has 1400 for its columns.
+	widths := 0.0
+	for _, o := range p.FieldConfig.Overrides {
+		last := 0.0 // of a column's, which replaces those before
+		for _, prop := range o.Properties {
+			if prop.ID == "custom.width" || prop.ID == "custom.minWidth" {
+				_ = json.Unmarshal(prop.Value, &last)
+			}
+		}
+		widths += last
+	}
+	if room := 1400*p.GridPos.W/24 - 16; widths > room {
+		t.Errorf("%s: columns need %.0f pixels, and there are %.0f: make one narrower, or the panel wider", where, widths, room)
+	}
 	shown, placed := map[string]bool{}, map[string]bool{}
 	for _, tr := range p.Transformations {
 		for from, to := range tr.Options.RenameByName {

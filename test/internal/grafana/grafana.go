@@ -30,6 +30,7 @@ type Variable struct {
 type Panel struct {
 	ID                       int
 	Type, Title, Description string
+	GridPos                  struct{ W float64 } // of 24
 	Targets                  []Target
 	Links                    []Link
 	Panels                   []Panel // of a collapsed row

@@ -112,22 +112,15 @@ func (h Health) AddMetrics(b *metric.Builder) {
 
 // collect returns all metrics that are published, and when they change by the passing of time.
 func (r *Runner) collect(now time.Time) (samples []*metric.Sample, expires time.Time) {
-	samples, accounts, expires := r.collectKnown(now)
-	derived, ends := collector.DerivedMetrics(accounts, now)
-	return append(samples, derived...), metric.Earlier(expires, ends)
-}
-
-// collectKnown is collect without what is derived from the accounts, which it returns.
-func (r *Runner) collectKnown(now time.Time) (samples []*metric.Sample, accounts []collector.Known, expires time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stepWatches() // data may have expired
 	b := &metric.Builder{}
+	samples = make([]*metric.Sample, 0, r.samples+r.samples/8)
 	for _, a := range r.accounts {
 		if len(a.jobs) > 0 {
 			expires = metric.Earlier(expires, a.client.AddMetrics(b, now))
 		}
-		accounts = append(accounts, a.known())
 		for _, j := range a.jobs {
 			j.fetchExpired()
 			if j.shown() {
@@ -136,9 +129,23 @@ func (r *Runner) collectKnown(now time.Time) (samples []*metric.Sample, accounts
 			}
 			j.state().AddMetrics(b)
 		}
+		if a.name != "" {
+			a.derive(now)
+			samples, expires = append(samples, a.derived.metrics...), metric.Earlier(expires, a.derived.until)
+		}
 	}
 	r.addOwn(b)
-	return slices.Concat(samples, b.Metrics(), collector.WatchMetrics(r.watches)), accounts[1:], expires
+	samples = append(append(samples, b.Metrics()...), collector.WatchMetrics(r.watches)...)
+	r.samples = len(samples)
+	return samples, expires
+}
+
+// derive computes what follows from the data of an account, if that or the day is another one.
+func (a *account) derive(now time.Time) {
+	if known := a.known(); known.Data != a.derived.data || !now.Before(a.derived.until) || now.Before(a.derived.at) {
+		a.derived = derived{data: known.Data, at: now}
+		a.derived.metrics, a.derived.until = collector.DerivedMetrics([]collector.Known{known}, now)
+	}
 }
 
 // addOwn adds the metrics of the build and of the configuration.

@@ -25,7 +25,9 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 		j.changes = j.changes.Forget()
 	}
 	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
+	r.kept -= j.kept()
 	j.snapshot = snap.WithoutItems()
+	r.kept += j.kept()
 	h.Taken, h.MadeAt, h.Invalid = now, snap.MadeAt, snap.Invalid
 	h.SoldOut = j.changes.SoldOut
 	var events []collector.Event

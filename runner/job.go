@@ -111,18 +111,21 @@ func (j *job) attempt(ctx context.Context) {
 }
 
 // checkSize returns an error if the data of all accounts together would take more than three fifths of the
-// memory limit, with a snapshot of this one. Public data, which has bounds of its own, always fits.
+// memory limit, with a snapshot of this one.
 func (j *job) checkSize(snap collector.Snapshot) error {
-	size, most := snap.Bytes, debug.SetMemoryLimit(-1)/5*3
-	for _, other := range j.runner.jobs() {
-		if other != j && other.account.name != "" {
-			size += other.snapshot.Bytes
-		}
-	}
-	if j.account.name == "" || int64(size) <= most {
+	most := debug.SetMemoryLimit(-1) / 5 * 3
+	if int64(j.runner.kept-j.kept()+snap.Bytes) <= most || j.account.name == "" {
 		return nil
 	}
 	return fmt.Errorf("data: more than %d MiB of all accounts: needs shards, or a larger GOMEMLIMIT: %w", most>>20, rentalapi.ErrTooLarge)
+}
+
+// kept returns the bytes of an account's data. Public data has bounds of its own.
+func (j *job) kept() int {
+	if j.account.name == "" {
+		return 0
+	}
+	return j.snapshot.Bytes
 }
 
 // wallClock returns the time without monotonic reading.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
@@ -60,6 +61,8 @@ type Runner struct {
 	// nor a log: the logger must not block.
 	mu        sync.Mutex
 	spec      Spec                // in force
+	kept      int                 // bytes of the accounts' data, of all jobs
+	samples   int                 // number of samples that were collected last
 	accounts  []*account          // the public one first, then by name
 	watches   []collector.Watched // sorted as in the configuration
 	unmatched int                 // number of watches beyond collector.MaxMatches
@@ -159,6 +162,16 @@ type account struct {
 	identity string // identifies the API and the token; empty before the first configuration
 	client   *rentalapi.Client
 	jobs     []*job // sorted like the resources
+
+	derived derived
+}
+
+// derived is what follows from the data of an account.
+type derived struct {
+	data    collector.Data
+	metrics []*metric.Sample
+	at      time.Time // when it was computed
+	until   time.Time // when it is another one, or the data expires
 }
 
 // maxJitter is the largest share of an interval by which the second fetches of an account are
@@ -214,6 +227,7 @@ func (r *Runner) enable(a *account, collectors map[string]collector.Timing, dela
 			a.jobs, added = append(a.jobs, j), append(added, j)
 		case at >= 0:
 			before[at].stop()
+			r.kept -= before[at].kept()
 		}
 	}
 	return added

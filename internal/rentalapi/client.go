@@ -169,7 +169,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 const maxFiles = 16
 
 // errFile is the error of what waits for a file longer than it may take.
-var errFile = &Error{Reason: Timeout, Err: errors.New("timed out reading a file")}
+var errFile = &Error{Reason: Timeout, Err: errors.New("reading a file: timed out")}
 
 // within returns what f returns, which may read a file that blocks, and knows no end: a second after that
 // of ctx, it is left to itself.

@@ -99,11 +99,8 @@ func (s *stage) trace(gotConn func()) *httptrace.ClientTrace {
 
 // connectionError returns the error of a request whose response did not come in full.
 func connectionError(ctx context.Context, err error, s *stage) *Error {
-	if errors.Is(err, errFile) {
-		return &Error{Reason: Timeout, Err: fmt.Errorf("api.http: %w", err)}
-	}
 	network, ok := errors.AsType[net.Error](err)
-	if ctx.Err() != nil || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
+	if ctx.Err() != nil || errors.Is(err, errFile) || ok && network.Timeout() { // the request, the TLS handshake or the system timed out
 		return &Error{Reason: Timeout, Err: fmt.Errorf("%v: timed out", s.text.Load())}
 	}
 	if strings.Contains(err.Error(), "net/http: server response headers exceeded ") { // the library has no value for this error

@@ -202,7 +202,7 @@ func TestStuckFile(t *testing.T) {
 		})
 		for n := range maxFiles + 1 {
 			began := time.Now()
-			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), stuck, "/servers")), "token file: timed out reading a file")
+			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), stuck, "/servers")), "token file: reading a file: timed out")
 			want := 11 * time.Second
 			if n == maxFiles {
 				want = 0

@@ -122,23 +122,13 @@ func (a *API) CountFailure(path string, err error) {
 // Get implements Getter. It waits for the rate limit first. A request holds its permit until read has
 // returned: what waits to be decoded is memory, too.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(*json.Decoder) error) (r Response, err error) {
-	settings := c.api.settings.Load()
-	tokenCtx, stop := context.WithTimeout(ctx, settings.Timeout)
-	defer stop()
-	token, err := within(tokenCtx, c, c.token)
-	if err != nil {
-		c.api.mu.Lock()
-		defer c.api.mu.Unlock()
-		c.rejected = new(true)
-		return r, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
-	}
-	r.Token = fingerprint(token)
-	permit, err := c.wait(ctx, r.Token, path)
+	token, permit, err := c.wait(ctx, path)
 	if err != nil {
 		return r, err
 	}
 	defer permit.Release(1)
-	began, code := time.Now(), "error"
+	r.Token = fingerprint(token)
+	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	var waiting stage
@@ -198,6 +188,20 @@ func within[T any](ctx context.Context, c *Client, f func() (T, error)) (value T
 	case <-time.After(time.Second):
 		return value, errFile
 	}
+}
+
+// readToken returns the present token. One that cannot be read is as good as refused.
+func (c *Client) readToken(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.api.settings.Load().Timeout)
+	defer cancel()
+	token, err := within(ctx, c, c.token)
+	if err == nil {
+		return token, nil
+	}
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	c.rejected, c.hangs[path] = new(true), errors.Is(err, errFile)
+	return "", &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:

@@ -92,29 +92,29 @@ func (c *Client) lane(path string) *semaphore.Weighted {
 	return c.api.permits[of]
 }
 
-// wait returns when a request with a token may be sent, or fails with an *Error or the cause of ctx.
-// It takes a permit, which the caller must release: a request is counted when only its connection can
-// delay it.
-func (c *Client) wait(ctx context.Context, token Fingerprint, path string) (permit *semaphore.Weighted, err error) {
-	c.api.mu.Lock()
-	c.sent = token // once: a request that waits longer is not a newer one
-	c.api.mu.Unlock()
+// wait returns when a request may be sent, with its token, or fails with an *Error or the cause of ctx. It
+// takes a permit, which the caller must release: a request is counted when only its connection can
+// delay it, and no more token files are open than there are permits.
+func (c *Client) wait(ctx context.Context, path string) (token string, permit *semaphore.Weighted, err error) {
 	permit = c.lane(path)
 	for {
 		if permit.Acquire(ctx, 1) != nil {
-			return nil, context.Cause(ctx)
+			return "", nil, context.Cause(ctx)
 		}
-		delay, err := c.take(token)
+		var delay time.Duration
+		if token, err = c.readToken(ctx, path); err == nil {
+			delay, err = c.take(fingerprint(token))
+		}
 		if err == nil && delay == 0 {
-			return permit, nil
+			return token, permit, nil
 		}
 		permit.Release(1)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return "", nil, context.Cause(ctx)
 		case <-time.After(delay):
 		}
 	}
@@ -124,6 +124,7 @@ func (c *Client) wait(ctx context.Context, token Fingerprint, path string) (perm
 func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
+	c.sent = token
 	now, l := time.Now(), c.api.limiter(token)
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:

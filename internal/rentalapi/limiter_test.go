@@ -18,11 +18,11 @@ func TestLimiterRate(t *testing.T) {
 		5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client := New("test/1", Settings{Limits: Limits{Account: limit}}, nil).Client("main", nil)
+			client := New("test/1", Settings{Timeout: time.Minute, Limits: Limits{Account: limit}}, nil).Client("main", func() (string, error) { return "secret", nil })
 			var got [3]int
 			start := time.Now()
 			for {
-				permit, err := client.wait(t.Context(), fingerprint("secret"), "/servers")
+				_, permit, err := client.wait(t.Context(), "/servers")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -44,12 +44,13 @@ func TestLimiterRate(t *testing.T) {
 // TestLimiters changes the limit after a burst, and then the token again and again.
 func TestLimiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		settings := Settings{BaseURL: &url.URL{}, Limits: Limits{Account: 5}}
+		settings, present := Settings{BaseURL: &url.URL{}, Timeout: time.Minute, Limits: Limits{Account: 5}}, ""
 		api := New("test/1", settings, nil)
-		client := api.Client("main", nil)
+		client := api.Client("main", func() (string, error) { return present, nil })
 		wait := func(token string) time.Duration {
 			start := time.Now()
-			permit, err := client.wait(t.Context(), fingerprint(token), "/servers")
+			present = token
+			_, permit, err := client.wait(t.Context(), "/servers")
 			simtest.AssertEqual(t, "error", err, error(nil))
 			permit.Release(1)
 			return time.Since(start)

@@ -56,7 +56,7 @@ func limitMemory(env Environment) {
 	if container, err := memlimit.FromCgroup(); err == nil {
 		limit = min(limit, container/5*4)
 	}
-	debug.SetMemoryLimit(int64(limit)) //nolint:gosec // at most memoryLimit
+	debug.SetMemoryLimit(int64(limit))
 }
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.

@@ -99,8 +99,10 @@ type Client struct {
 // Client returns the client of an account, or the public one without account and token. Its
 // requests go to the present base URL, also after another one was set.
 func (a *API) Client(account string, token Token) *Client {
-	c := &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL,
-		turn: a.accountTurn, files: semaphore.NewWeighted(maxFiles), hangs: map[string]bool{}}
+	c := &Client{
+		api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL,
+		turn: a.accountTurn, files: semaphore.NewWeighted(maxFiles), hangs: map[string]bool{},
+	}
 	if token == nil {
 		c.token, c.turn = func() (string, error) { return "", nil }, a.publicTurn
 	}
@@ -131,6 +133,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
+	reqCtx = context.WithValue(reqCtx, requestContext{}, reqCtx)
 	var waiting stage
 	reqCtx = httptrace.WithClientTrace(reqCtx, waiting.trace(func() { c.countLate(r.Token, began) }))
 	resp, err := within(reqCtx, c, func() (*http.Response, error) {

@@ -14,13 +14,27 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
-const (
-	maxHeaderBytes = 256 << 10        // bytes of a response header
-	dialTimeout    = 10 * time.Second // net/http goes on dialing when the request has ended, with a file descriptor
-)
+const maxHeaderBytes = 256 << 10 // bytes of a response header
 
 // Dial opens a connection. Its signature is that of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// requestContext is the key of the context of a request, in itself.
+type requestContext struct{}
+
+// withRequest opens a connection that ends with its request. By itself, net/http goes on connecting
+// after that, with a file descriptor.
+func (d Dial) withRequest(ctx context.Context, network, address string) (net.Conn, error) {
+	request, _ := ctx.Value(requestContext{}).(context.Context)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(request, cancel)()
+	conn, err := d(ctx, network, address)
+	if err == nil {
+		context.AfterFunc(request, func() { _ = conn.Close() })
+	}
+	return conn, err
+}
 
 // NewTransport returns a transport with the settings of a configuration; dial may be nil. It makes
 // each request on a connection of its own: net/http then sends no request twice, so that one permit
@@ -31,14 +45,14 @@ func NewTransport(cfg promconfig.HTTPClientConfig, dial Dial) (http.RoundTripper
 		return nil, err
 	}
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+		dial = new(net.Dialer).DialContext
 	}
 	files := promconfig.TLSRoundTripperSettings{ // read again for each request
 		CA: fileSecret(cfg.TLSConfig.CAFile), Cert: fileSecret(cfg.TLSConfig.CertFile), Key: fileSecret(cfg.TLSConfig.KeyFile),
 	}
 	rt, err := promconfig.NewTLSRoundTripper(tlsConfig, files, func(tlsConfig *tls.Config) (http.RoundTripper, error) {
 		t := &http.Transport{
-			Proxy: cfg.Proxy(), ProxyConnectHeader: cfg.GetProxyConnectHeader(), DialContext: dial,
+			Proxy: cfg.Proxy(), ProxyConnectHeader: cfg.GetProxyConnectHeader(), DialContext: dial.withRequest,
 			TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
 			DisableKeepAlives: true, Protocols: new(http.Protocols),
 			DisableCompression: true, // Client decodes gzip, within bounds

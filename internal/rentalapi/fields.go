@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	errNull     = errors.New(problemNull)
+	errNull     = fmt.Errorf("%s: %w", problemNull, ErrIncomplete)
 	errNotArray = errors.New("not an array")
 )
 

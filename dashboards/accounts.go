@@ -28,6 +28,12 @@ var (
 	missing = "clamp_min(" + due("30") + " - " + balance + ", 0)"
 )
 
+// noAccount is -2 if none is configured.
+var (
+	noAccount         = gauge("", "exporter_build_info") + " - 3 unless on () " + own(interval, `account!=""`)
+	configureAccounts = []dashboard.DashboardLink{panelLink(link{"How to configure accounts", documents + "docs/configuration.md#configuration-file", true})}
+)
+
 // Of days until which renewals are paid, as in the alerts.
 var fundedSteps = rising(bad, from(2, warn), from(7, good))
 
@@ -51,18 +57,16 @@ func sums() dashboard.Panel {
 
 func accountTable() dashboard.Panel {
 	works := "2 * min by (account) (" + gauge("account, collector", success, account) + ")"
-	none := gauge("", "exporter_build_info") + " - 3 unless on () " + own(interval, `account!=""`)
-	api := column{ref: "token", name: "API", expr: "-" + perAccount(rejected) + " == -1 or " + works + " or " + none}
-	return panel{id: 107, title: "Accounts, USD", w: 17, h: 8, sort: "API", links: []dashboard.DashboardLink{panelLink(link{"How to configure accounts", documents + "docs/configuration.md#configuration-file", true})}, alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
-		"The chosen accounts: rejected tokens and failing fetches, whose data is old, first, then the first to run dry. Days until the first renewal that the balance cannot pay, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, the monthly cost, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
+	api := column{ref: "token", name: "API", expr: "-" + perAccount(rejected) + " == -1 or " + works + " or " + noAccount}
+	return panel{id: 107, title: "Accounts, USD", w: 17, h: 8, sort: "API", links: configureAccounts, alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
+		"The chosen accounts: rejected tokens and failing fetches, whose data is old, first, then the first to run dry. Days until the first renewal that the balance cannot pay, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
 		accountColumn("accounts").with("custom.minWidth", 150),
-		api.with("custom.width", 95).mapped(value("-2", "No account", warn), value("-1", "Rejected", bad), value("0", "Failing", unknown), value("2", "OK", good)).filled(),
+		api.with("custom.width", 90).mapped(noAccountText, value("-1", "Rejected", bad), value("0", "Failing", unknown), value("2", "OK", good)).filled(),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(fundedSteps).ascending(),
 		money("missing", "Missing, 30 d", missing).with("custom.minWidth", 114).colours(missingSteps),
 		money("balance", "Balance", balance).colours(balanceSteps),
 		money("week", "Due, 7 d", due("7")),
 		money("month", "Due, 30 d", due("30")),
-		money("cost", "Per month", perAccount("account_cost_usd_per_month")),
 		state("factor", "Two-factor", 100, perAccount("account_two_factor_enabled"), yesNo("On", "Off", warn)),
 	)
 }
@@ -98,13 +102,14 @@ func payments() []dashboard.Panel {
 }
 
 func topups() dashboard.Panel {
-	of := func(name string) string { return gauge("account, topup", "topup_"+name, account) }
+	of := func(name string) string { return gauge("account, topup", "topup_"+name) }
+	newest := "topk(50, " + gauge("account, topup", "topup_created_timestamp_seconds", account) + ")"
 	return panel{id: 402, title: "Open top-ups, USD", noValue: "No open top-up is known", w: 24, h: 5, sort: "-Status", hidden: []string{"topup"}, alerts: "TopupExpiring TopupStuck TopupFailed"}.table(
-		"Top-ups that wait for a payment or its confirmations, with their page, those to pay first. A pending top-up has to be paid while its rate is locked.",
-		number("left", "Time left", 115, of("rate_locked_until_timestamp_seconds")+" - time()").unit(duration).decimals(0).colours(rising(bad, from(0, warn), from(600, plain))).mapped(between(-endless, 0, "Expired", bad)),
-		fixed("status", "Status", 95).from(once("account, topup", "status, coin, network", "topup_info", account)),
-		money("amount", "Amount", of("amount_usd")),
-		address("page", "Open", once("account, topup", "page", "topup_links_info", account)),
+		"Top-ups that wait for a payment or its confirmations, the 50 newest at most, with their page, those to pay first. A pending top-up has to be paid while its rate is locked.",
+		number("left", "Time left", 115, of("rate_locked_until_timestamp_seconds")+" - time() and "+newest).unit(duration).decimals(0).colours(rising(bad, from(0, warn), from(600, plain))).mapped(between(-endless, 0, "Expired", bad)),
+		fixed("status", "Status", 95).from(once("account, topup", "status, coin, network", "topup_info")+" and on (account, topup) "+newest),
+		money("amount", "Amount", of("amount_usd")+" and "+newest),
+		address("page", "Open", once("account, topup", "page", "topup_links_info")+" and on (account, topup) "+newest),
 		flexible("coin", "Coin", 80), flexible("network", "Network", 90),
 		accountColumn("accounts"),
 	)

@@ -39,16 +39,15 @@ type board struct {
 
 // row is a row of panels. The first one has no title.
 type row struct {
-	id        uint32
-	title     string
-	collapsed bool
-	panels    []dashboard.Panel
+	id     uint32
+	title  string
+	panels []dashboard.Panel
 }
 
-// built is what a builder of the SDK has built, or what stands for it.
-type built[T any] struct{ value T }
+// built is a panel in place of its builder.
+type built struct{ dashboard.Panel }
 
-func (b built[T]) Build() (T, error) { return b.value, nil }
+func (b built) Build() (dashboard.Panel, error) { return b.Panel, nil }
 
 func option(text, value string) dashboard.VariableOption {
 	return dashboard.VariableOption{Selected: new(true), Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value}}
@@ -107,18 +106,11 @@ func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2
 		d.WithVariable(variable(v, b.name))
 	}
 	for _, r := range b.rows {
-		header := dashboard.NewRowBuilder(r.title).Id(r.id)
-		add := func(p built[dashboard.Panel]) { d.WithPanel(p) }
-		if r.collapsed { // the row contains its panels
-			add = func(p built[dashboard.Panel]) { header.WithPanel(p) }
-		} else if r.title != "" {
-			d.WithRow(header)
+		if r.title != "" {
+			d.WithRow(dashboard.NewRowBuilder(r.title).Id(r.id))
 		}
 		for _, p := range r.panels {
-			add(built[dashboard.Panel]{p})
-		}
-		if r.collapsed {
-			d.WithRow(header)
+			d.WithPanel(built{p})
 		}
 	}
 	out, err := d.Build()

@@ -8,9 +8,8 @@ import (
 
 const (
 	perCollector = "collector, account"
-	// urgent selects the alerts that somebody is told.
-	urgent = `alertname=~"ServerRental.*", severity!="info"`
-	firing = "ALERTS{" + urgent + `, alertstate="firing"}`
+	// firing selects the alerts that somebody is told.
+	firing = `ALERTS{alertname=~"ServerRental.*", severity!="info", alertstate="firing"}`
 )
 
 // Names of metrics of collectors.
@@ -41,7 +40,7 @@ func health(board string) dashboard.Panel {
 	p.w, p.h, p.lines = 9, 7, true
 	queries = slices.Insert(queries, 1,
 		now("since", "last success", "1e3 * ("+gauge("", succeeded)+" unless on () "+own(rejected)+" == 1 or min("+gauge("account", succeeded)+" and on (account) "+own(rejected)+" == 1))"),
-		now("down", "{{instance}}", "up == 0 and on (job, instance) "+over("last", "exporter_build_info", "7d")),
+		now("down", "{{instance}}", "up == 0 and on (job, instance) "+"last_over_time("+own("exporter_build_info")+"[7d])"),
 		now("failing", "collectors fail", "count("+all+") - sum("+gauge(perCollector, success)+" > 0) > 0"))
 	queries = append(queries, now("rules", "rules", "absent(plan:server_rental_plan_in_stock:avg90d) unless on () ALERTS"))
 	p.overrides = append(p.overrides,

@@ -48,10 +48,10 @@ const (
 	dark                  = "#5a5a62" // of a background that says nothing
 )
 
-// solid returns options with darker colours, for backgrounds: white text on them has a contrast of at least 4.5.
+// solid returns options with fixed, darker colours, for backgrounds: Grafana's white text on them has a contrast of at least 4.5.
 func solid[T any](options T) T {
 	text, _ := json.Marshal(options)
-	for colour, darker := range map[string]string{good: "#1a7f37", warn: "#a85000", bad: "#c4162a", plain: "#1f60c4", unknown: "#6e6e6e"} {
+	for colour, darker := range map[string]string{good: "#1a7f37", warn: "#a85000", bad: "#c4162a", gone: "#c4162a", plain: "#1f60c4", unknown: "#6e6e6e"} {
 		text = bytes.ReplaceAll(text, []byte(`"color":"`+colour+`"`), []byte(`"color":"`+darker+`"`))
 	}
 	var out T
@@ -105,9 +105,10 @@ func yesNo(yes, no, noColour string) []mapping {
 }
 
 var (
-	stockTexts   = yesNo("In stock", "Sold out", gone)
-	oldStock     = []mapping{value("2", "Sold out", unknown), value("3", "In stock", unknown), value("-1", "None saved", unknown)}
-	successTexts = yesNo("Working", "Failing", bad)
+	stockTexts    = yesNo("In stock", "Sold out", gone)
+	noAccountText = value("-2", "No account", warn)
+	stockStates   = append([]mapping{value("2", "Sold out", unknown), value("3", "In stock", unknown), noAccountText}, stockTexts...) // grey is old
+	successTexts  = yesNo("Working", "Failing", bad)
 	// States as the provider reports them. Only operational is known to be good.
 	componentStates = []mapping{words("/^operational$/i", "OK", good), words("/maintenance/i", "", plain), words(".+", "", bad)}
 )
@@ -205,7 +206,7 @@ func (p panel) number(description string, queries ...query) dashboard.Panel {
 	}
 	if p.background {
 		o.ColorMode = "background_solid"
-		p.mappings, p.steps, p.overrides = solid(p.mappings), solid(p.steps), solid(p.overrides)
+		p.mappings, p.steps, p.overrides = solid(p.mappings), solid(cmp.Or(p.steps, rising(plain))), solid(p.overrides)
 	}
 	if p.sparkline {
 		o.GraphMode = "area"

@@ -13,7 +13,7 @@ func onePlan() board {
 				course("A", "per month", by("plan", prices("plan_price_", thisPlan)))), panel{id: 401, title: "Locations", w: 4, h: 8, sort: "Location"}.table(
 				"The locations that offer the plan, in stock or not.",
 				locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan))),
-				stockOverTime(24, 5, thisPlan, course("A", "All locations", by("", next("avg", "plan_in_stock", thisPlan)))), configurations("plan", thisPlan))},
+				stockOverTime(24, 5, thisPlan, course("A", "All locations", by("", next("avg", "plan_in_stock", thisPlan)))), configurations("plan", thisPlan, 24, 5))},
 		},
 	}
 }
@@ -28,7 +28,7 @@ func planTiles() []dashboard.Panel {
 	stock := own("plan_in_stock", thisPlan)
 	return []dashboard.Panel{health("plan"),
 		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 8, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
-			ofQuery("stock", set("mappings", append(oldStock[:3:3], stockTexts...))),
+			ofQuery("stock", set("mappings", stockStates)),
 			ofQuery("gone", set("unit", ago)),
 			ofQuery("price", set("unit", "none"), set("decimals", 2)), ofQuery("cores", set("unit", "none"), set("decimals", 0)), ofQuery("memory", set("unit", "bytes"), set("decimals", 0)),
 			ofQuery("alternative", set("mappings", []mapping{value("1", "Alternative", plain)})),

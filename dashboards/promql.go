@@ -64,11 +64,6 @@ func once(labels, further, name string, matchers ...string) string {
 // oneOf is one series of a gauge, of which several exporters may tell different labels.
 func oneOf(name string, matchers ...string) string { return "topk(1, " + own(name, matchers...) + ")" }
 
-// over is a function of a metric over a range.
-func over(function, name, window string, matchers ...string) string {
-	return function + "_over_time(" + own(name, matchers...) + "[" + window + "])"
-}
-
 // next is a function of a metric over the interval that begins at each step.
 func next(function, name string, matchers ...string) string {
 	return function + "_over_time(" + own(name, matchers...) + "[$__interval] offset -$__interval)"

@@ -11,16 +11,16 @@ func status() board {
 			{panels: append(providerTiles(), alertList(), failures())},
 			{id: 200, title: "Components", panels: components()},
 			{id: 300, title: "Collectors", panels: collectors()},
-			{id: 400, title: "Requests and the exporter's process", panels: details(), collapsed: true},
+			{id: 400, title: "Requests and the exporter's process", panels: details()},
 		},
 	}
 }
 
-// about is what one of the alerts of a name says where, as one text, if possible with a host name, which makes its value 2.
+// about is what one of the alerts of a name is about: its plan, its account, and the rest as one text, if possible with a host name, which makes its value 2.
 func about() string {
 	const ours = `ALERTS{kind=~".+", severity!="info", alertstate="firing"}`
-	return "max by (alertname, what) (topk(1, label_join(" + ours + " + on (account, server) group_left (hostname) " + oneOf("server_info") + " by (account, server) or " +
-		ours + `, "what", " ", "plan", "watch", "location", "component", "hostname", "collector", "account", "instance")) by (alertname))`
+	return "max by (alertname, plan, account, what) (topk(1, label_join(" + ours + " + on (account, server) group_left (hostname) " + oneOf("server_info") + " by (account, server) or " +
+		ours + `, "what", " ", "watch", "location", "component", "hostname", "collector", "instance")) by (alertname))`
 }
 
 // asNews are alerts of which news have a severity that is last in the order of the alphabet.
@@ -30,13 +30,14 @@ func asNews(alerts string) string {
 
 func alertList() dashboard.Panel {
 	return panel{id: 109, title: "Alerts that fire", w: 17, h: 8, sort: "Severity", noValue: "No alert is known to fire"}.table(
-		"Warnings and critical alerts of this project that fire: how many of each, what one of them is about, and since when; news are blue. The name leads to the runbook. They need the rules in alerts/.",
+		"Warnings and critical alerts of this project that fire: how many of each, what one of them is about, and since when; news are blue. The name leads to the runbook, its plan and its account to their dashboards. They need the rules in alerts/.",
 		fixed("severity", "Severity", 80).mapped(words("^critical$", "", bad), words("^warning$", "", warn), words(".+news$", "news", plain)).filled(),
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
 		flexible("alertname", "Alert", 160).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		number("count", "Count", 60, "count by (severity, alertname) ("+asNews(firing)+")"),
-		flexible("what", "For example", 220).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
-		agoColumn("since", "Since", "min by (severity, alertname) ("+asNews("ALERTS_FOR_STATE{"+urgent+"} and ignoring (alertstate) "+firing)+")"),
+		flexible("what", "For example", 112).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
+		planColumn("status"), accountColumn("status"),
+		agoColumn("since", "Since", "min by (severity, alertname) ("+asNews("ALERTS_FOR_STATE and ignoring (alertstate) "+firing)+")"),
 	)
 }
 
@@ -136,8 +137,5 @@ func details() []dashboard.Panel {
 			flexible("version", "Version", 80),
 			flexible("revision", "Revision", 100), flexible("goversion", "Go", 90).from(gauge("job, instance, version, revision, goversion", "exporter_build_info")),
 		),
-		panel{id: 502, title: "Memory", w: 24, h: 7, min: new(0.0), unit: "bytes"}.chart(
-			"Resident memory of each exporter.",
-			course("A", "{{instance}}", "process_resident_memory_bytes and on (job, instance) "+own("exporter_build_info"))),
 	}
 }

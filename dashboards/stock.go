@@ -9,37 +9,40 @@ import (
 // stock is about what can be ordered now, and the history of stock.
 func stock() board {
 	plans := course("A", "{{plan}}", by("plan", next("avg", "plan_in_stock", plan)))
+	const recorded = "account_configuration:server_rental_configuration_in_stock:"
+	saved := configurations("stock", account, 15, 6, priceColumn(by(saved, prices("configuration_price_", account))),
+		shareColumn(known(saved, by(saved, recorded+"avg30d"), "configuration_in_stock", account)+" and on ("+saved+") "+recorded+"max offset 7d"))
 	return board{
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
 		description: "What can be ordered now, where, at what price, and how fast one must be. Prices are per month and exclude VAT.",
 		rows: []row{
-			{panels: []dashboard.Panel{health("stock"), planTable(), watchTable(), configurations("stock", account)}},
+			{panels: []dashboard.Panel{health("stock"), planTable(), watchTable(), saved}},
 			{id: 200, title: "History and locations", panels: []dashboard.Panel{stockOverTime(15, 14, account, plans), locations()}},
 		},
 	}
 }
 
-// Columns of stock, which look the same in all tables. What is old is grey.
+// Columns of stock, which look the same in all tables.
 func stockColumn(expr string) column {
-	return state("stock", "Stock", 88, expr, append(oldStock[:3:3], stockTexts...))
+	return state("stock", "Stock", 84, expr, stockStates)
 }
 
-func priceColumn(expr string) column          { return number("price", "Price", 75, expr).decimals(2) }
-func agoColumn(ref, name, expr string) column { return when(ref, name, 148, expr, ago) }
+func priceColumn(expr string) column          { return number("price", "Price", 70, expr).decimals(2) }
+func agoColumn(ref, name, expr string) column { return when(ref, name, 130, expr, ago) }
 func shareColumn(expr string) column {
-	return number("share", "Share", 65, expr).unit(percent).decimals(0)
+	return number("share", "Share", 60, expr).unit(percent).decimals(0)
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 160).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 140).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
-	return fixed("location", "Location", 85).linked(linkTo(board, to, "This location", "var-location=${__value.raw}"))
+	return fixed("location", "Location", 75).linked(linkTo(board, to, "This location", "var-location=${__value.raw}"))
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 110).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 107).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTable() dashboard.Panel {
@@ -55,25 +58,17 @@ func watchTable() dashboard.Panel {
 // saved are the labels of a saved configuration.
 const saved = "account, configuration"
 
-// configurations are the saved configurations of the chosen accounts, or of one plan.
-func configurations(board, matcher string) dashboard.Panel {
-	const recorded = "account_configuration:server_rental_configuration_in_stock:"
-	p := panel{id: 501, title: "Saved configurations, " + inCurrency, w: 24, h: 5, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No saved configuration is known", alerts: "ConfigurationBackInStock"}
-	now := dated(once(saved, "plan, location", "configuration_in_stock", matcher), "account", "configurations")
-	order := once(saved, "order", "configuration_links_info", account)
-	if board == "plan" {
-		order = known(saved, once(saved, "order", "configuration_links_info"), "configuration_in_stock", matcher)
-	}
-	columns := []column{
-		stockColumn(now), planColumn(board), address("order", "Order", order), locationColumn(board, "status"),
-		agoColumn("since", "Since", configurationChanged(matcher)), accountColumn(board),
-	}
+// configurations are the saved configurations of the chosen accounts, or of one plan, with further columns.
+func configurations(board, matcher string, w, h uint32, further ...column) dashboard.Panel {
+	stock := dated(once(saved, "plan, location", "configuration_in_stock", matcher), "account", "configurations")
 	if board == "stock" {
-		p.w, p.h, p.noValue, columns[0] = 15, 6, "", stockColumn(now+" or sum("+own("configurations", account)+") - 1 == -1")
-		columns = slices.Insert(columns, 4, priceColumn(by(saved, prices("configuration_price_", account))),
-			shareColumn(known(saved, by(saved, recorded+"avg30d"), "configuration_in_stock", account)+" and on ("+saved+") "+recorded+"max offset 7d"))
+		stock += " or " + noAccount
 	}
-	return p.table(help("configuration_in_stock")+" What is old is grey; Since is when it changed. The price is per month including options and excluding VAT. Share is of the time known within 30 days, and needs alerts/stock.rules.yml and a week.", columns...)
+	order := known(saved, once(saved, "order", "configuration_links_info"), "configuration_in_stock", matcher)
+	return panel{id: 501, title: "Saved configurations, " + inCurrency, w: w, h: h, sort: "-Stock", hidden: []string{"configuration"}, noValue: "No saved configuration is known", links: configureAccounts, alerts: "ConfigurationBackInStock"}.table(
+		help("configuration_in_stock")+" What is old is grey; Since is when it changed. The price is per month including options and excluding VAT. Share is of the time known within 30 days, and needs alerts/stock.rules.yml and a week.",
+		slices.Concat([]column{stockColumn(stock), planColumn(board), address("order", "Order", order), locationColumn(board, "status")}, further,
+			[]column{agoColumn("since", "Since", configurationChanged(matcher)), accountColumn(board)})...)
 }
 
 const recordedStock = "plan:server_rental_plan_in_stock:max"
@@ -96,16 +91,16 @@ func planTable() dashboard.Panel {
 		planColumn("stock"),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
 		priceColumn(price),
-		number("where", "Where", 85, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
+		number("where", "Where", 75, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
 			mapped(value("1", "1 place", muted)).linked(linkTo("stock", "plan", "Its locations", "var-plan=${__data.fields.Plan}")),
-		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
-		number("stays", "Stays", 95, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
+		number("watched", "Watched", 75, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
+		number("stays", "Stays", 80, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
 		shareColumn(recorded("in_stock:avg30d")),
 		agoColumn("since", "Since", known("plan", lastChange(plan), "plan_in_stock")),
-		number("change", "Price, 30 d", 95, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
-		number("cores", "Cores", 58, of("cpu_cores")),
-		number("memory", "Memory", 75, of("memory_bytes")).unit("bytes").decimals(0),
-		flexible("storage", "Storage", 215).from(once("plan", "storage", "plan_info", plan)),
+		number("change", "Price, 30 d", 90, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
+		number("cores", "Cores", 55, of("cpu_cores")),
+		number("memory", "Memory", 68, of("memory_bytes")).unit("bytes").decimals(0),
+		flexible("storage", "Storage", 182).from(once("plan", "storage", "plan_info", plan)),
 	)
 }
 

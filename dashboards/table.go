@@ -37,7 +37,7 @@ func flexible(label, name string, minWidth int) column {
 
 // address is a label with an address: a cell whose text is the name of the column opens it.
 func address(label, name, expr string) column {
-	return fixed(label, name, 60).from(expr).mapped(words(".+", name, plain)).linked(link{name, "${__value.raw}", true})
+	return fixed(label, name, 55).from(expr).mapped(words(".+", name, plain)).linked(link{name, "${__value.raw}", true})
 }
 
 // number is the value of a query as a column. state is one that is mapped to a text on a background,

@@ -80,7 +80,7 @@ var states = []state{
 			`{alertname="ServerRentalServerSuspended", severity="critical"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning: news"}`: 1,
 		},
 		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical"}`: 60_000},
-		"status/109/what":  {`{alertname="ServerRentalServerSuspended", what="    web  main "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", what="p  fra     "}`: 1},
+		"status/109/what":  {`{alertname="ServerRentalServerSuspended", account="main", what="   web  "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", plan="p", what=" fra    "}`: 1},
 	}},
 	{"maintenance of one of two components", map[string]string{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "1x60",
@@ -136,20 +136,20 @@ var states = []state{
 		"accounts/502/out": {`{type="renewal"}`: 65}, "accounts/502/lastout": {`{type="renewal"}`: 50}, "accounts/502/in": {`{type="topup"}`: 40}, "accounts/502/lastin": {},
 	}},
 	{"another program fails", map[string]string{
-		`up{job="b", instance="b"}`: "0x60", `process_resident_memory_bytes{job="b", instance="b"}`: "1x60",
+		`up{job="b", instance="b"}`:                                "0x60",
 		`server_rental_exporter_build_info{job="a", instance="a"}`: "1x60",
-	}, "10m", map[string]map[string]float64{"status/901/down": {}, "status/502/A": {}}},
+	}, "10m", map[string]map[string]float64{"status/901/down": {}}},
 	{"all accounts are known; neither a watch nor a saved configuration exists", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
 		`server_rental_configurations{job="a", instance="a", account="main"}`:                                           "0x60",
 		`server_rental_catalog_plans{job="a", instance="a"}`:                                                            "15x60",
-	}, "10m", map[string]map[string]float64{"accounts/701/unknown": {}, "stock/501/stock": one(-1), "stock/601/plans": one(-1)}},
+	}, "10m", map[string]map[string]float64{"accounts/701/unknown": {}, "stock/501/stock": {}, "stock/601/plans": one(-1)}},
 	{"no account is configured", map[string]string{
 		`server_rental_exporter_build_info{job="a", instance="a"}`:                                                "1x60",
 		`server_rental_exporter_build_info{job="a", instance="b"}`:                                                "1x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="plans", account=""}`: "60x60",
-	}, "10m", map[string]map[string]float64{"accounts/107/token": one(-2), "accounts/701/unknown": {}}},
+	}, "10m", map[string]map[string]float64{"accounts/107/token": one(-2), "stock/501/stock": one(-2), "accounts/701/unknown": {}}},
 	{"nothing is known of watches and saved configurations", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/501/stock": {}, "stock/601/plans": {}}},
 }
 
@@ -297,7 +297,6 @@ plan:server_rental_plan_away_seconds:avg30d{plan="ryzen-9-9950x"} 1
 account_configuration:server_rental_configuration_in_stock:max{account="main", configuration="cfg_a81f078c67518701"} 1
 account_configuration:server_rental_configuration_in_stock:avg30d{account="main", configuration="cfg_a81f078c67518701"} 1
 up 0
-process_resident_memory_bytes 1
 `
 
 // perExporter matches queries that show each exporter, or the sum of what they send.

@@ -33,13 +33,18 @@ type Panel struct {
 	GridPos                  struct{ W float64 } // of 24
 	Targets                  []Target
 	Links                    []Link
-	Panels                   []Panel // of a collapsed row
 	FieldConfig              struct {
-		Defaults  struct{ Unit string }
+		Defaults struct {
+			Unit                 string
+			Mappings, Thresholds json.RawMessage
+		}
 		Overrides []struct{ Properties []Property }
 	}
 	Transformations []Transformation
-	Options         struct{ SortBy []SortBy }
+	Options         struct {
+		SortBy    []SortBy
+		ColorMode string // of a tile
+	}
 }
 
 // SortBy is the column by which a table is sorted.
@@ -84,15 +89,6 @@ func Load(t testing.TB) map[string]Dashboard {
 	return all
 }
 
-// AllPanels returns the rows and all panels, those of collapsed rows too.
-func (d Dashboard) AllPanels() []Panel {
-	var all []Panel
-	for _, p := range d.Panels {
-		all = append(append(all, p), p.Panels...)
-	}
-	return all
-}
-
 // Query is a query of a panel.
 type Query struct {
 	Target
@@ -103,7 +99,7 @@ type Query struct {
 // Queries returns the queries of all panels.
 func (d Dashboard) Queries() []Query {
 	var all []Query
-	for _, p := range d.AllPanels() {
+	for _, p := range d.Panels {
 		for _, q := range p.Targets {
 			all = append(all, Query{q, fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), p})
 		}

@@ -60,8 +60,8 @@ func accountTable() dashboard.Panel {
 	api := column{ref: "token", name: "API", expr: "-" + perAccount(rejected) + " == -1 or " + works + " or " + noAccount}
 	return panel{id: 107, title: "Accounts, USD", w: 17, h: 8, sort: "API", links: configureAccounts, alerts: "ServersAtRisk RenewalsUnfunded BalanceNegative BalanceLow TokenRejected TwoFactorDisabled"}.table(
 		"The chosen accounts: rejected tokens and failing fetches, whose data is old, first, then the first to run dry. Days until the first renewal that the balance cannot pay, ten years ahead at most; what is missing for the renewals within 30 days; the balance, what is due, and two-factor authentication. Everything excludes VAT. Colours are those of the alerts.",
-		accountColumn("accounts").with("custom.minWidth", 150),
-		api.with("custom.width", 90).mapped(noAccountText, value("-1", "Rejected", bad), value("0", "Failing", unknown), value("2", "OK", good)).filled(),
+		accountColumn("accounts").with("custom.minWidth", 110),
+		api.with("custom.width", 85).mapped(noAccountText, value("-1", "Rejected", bad), value("0", "Failing", unknown), value("2", "OK", good)).filled(),
 		number("left", "Days left", 80, "("+until+" - time()) / 86400").decimals(1).colours(fundedSteps).ascending(),
 		money("missing", "Missing, 30 d", missing).with("custom.minWidth", 114).colours(missingSteps),
 		money("balance", "Balance", balance).colours(balanceSteps),
@@ -81,7 +81,7 @@ func servers() dashboard.Panel {
 		when("renews", "Renews", 105, perServer("server_renews_timestamp_seconds"), date),
 		money("price", "Per month", perServer("server_price_usd_per_month")),
 		accountColumn("accounts"), planColumn("accounts"), locationColumn("accounts", "status"),
-		flexible("os", "System", 150), flexible("server", "Id", 180),
+		flexible("os", "System", 145), flexible("server", "Id", 170),
 	)
 }
 

@@ -31,11 +31,11 @@ func asNews(alerts string) string {
 func alertList() dashboard.Panel {
 	return panel{id: 109, title: "Alerts that fire", w: 17, h: 8, sort: "Severity", noValue: "No alert is known to fire"}.table(
 		"Warnings and critical alerts of this project that fire: how many of each, what one of them is about, and since when; news are blue. The name leads to the runbook, its plan and its account to their dashboards. They need the rules in alerts/.",
-		fixed("severity", "Severity", 80).mapped(words("^critical$", "", bad), words("^warning$", "", warn), words(".+news$", "news", plain)).filled(),
+		fixed("severity", "Severity", 74).mapped(words("^critical$", "", bad), words("^warning$", "", warn), words(".+news$", "news", plain)).filled(),
 		// Browsers scroll to the name, because a link cannot be in lower case, as the headings of the runbook are.
-		flexible("alertname", "Alert", 160).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
+		flexible("alertname", "Alert", 168).mapped(words("^ServerRental(.+)", "$1", plain)).linked(link{"Runbook", runbooks + "runbook:~:text=${__value.raw}", true}),
 		number("count", "Count", 60, "count by (severity, alertname) ("+asNews(firing)+")"),
-		flexible("what", "For example", 112).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
+		flexible("what", "For example", 100).from(about()).mapped(words(`^\s*$`, "–", unknown), words(".+", "", muted)),
 		planColumn("status"), accountColumn("status"),
 		agoColumn("since", "Since", "min by (severity, alertname) ("+asNews("ALERTS_FOR_STATE and ignoring (alertstate) "+firing)+")"),
 	)

@@ -10,7 +10,7 @@ import (
 func stock() board {
 	plans := course("A", "{{plan}}", by("plan", next("avg", "plan_in_stock", plan)))
 	const recorded = "account_configuration:server_rental_configuration_in_stock:"
-	saved := configurations("stock", account, 15, 6, priceColumn(by(saved, prices("configuration_price_", account))),
+	saved := configurations("stock", account, 16, 6, priceColumn(by(saved, prices("configuration_price_", account))),
 		shareColumn(known(saved, by(saved, recorded+"avg30d"), "configuration_in_stock", account)+" and on ("+saved+") "+recorded+"max offset 7d"))
 	return board{
 		name: "stock", title: "Server rental: stock and prices", from: "now-24h",
@@ -24,29 +24,29 @@ func stock() board {
 
 // Columns of stock, which look the same in all tables.
 func stockColumn(expr string) column {
-	return state("stock", "Stock", 84, expr, stockStates)
+	return state("stock", "Stock", 88, expr, stockStates)
 }
 
 func priceColumn(expr string) column          { return number("price", "Price", 70, expr).decimals(2) }
-func agoColumn(ref, name, expr string) column { return when(ref, name, 130, expr, ago) }
+func agoColumn(ref, name, expr string) column { return when(ref, name, 127, expr, ago) }
 func shareColumn(expr string) column {
-	return number("share", "Share", 60, expr).unit(percent).decimals(0)
+	return number("share", "Share", 62, expr).unit(percent).decimals(0)
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 140).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 142).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
-	return fixed("location", "Location", 75).linked(linkTo(board, to, "This location", "var-location=${__value.raw}"))
+	return fixed("location", "Location", 79).linked(linkTo(board, to, "This location", "var-location=${__value.raw}"))
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 107).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 93).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTable() dashboard.Panel {
-	return panel{id: 601, title: "Watches", w: 9, h: 6, sort: "Watch", links: []dashboard.DashboardLink{panelLink(link{"How to configure watches", documents + "docs/configuration.md#watches", true})}, alerts: "WatchHit WatchEmpty"}.table(
+	return panel{id: 601, title: "Watches", w: 8, h: 6, sort: "Watch", links: []dashboard.DashboardLink{panelLink(link{"How to configure watches", documents + "docs/configuration.md#watches", true})}, alerts: "WatchHit WatchEmpty"}.table(
 		"The watches of the configuration: how many plans match, and how many of these are in stock, which Plans marks: empty while plans cannot be fetched. If no plan matches, check the criteria.",
 		flexible("watch", "Watch", 120),
 		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")+" and on () "+works("", "plans")+" == 1").colours(rising(muted, from(1, plain))),
@@ -84,23 +84,21 @@ func planTable() dashboard.Panel {
 	recorded := func(name string) string {
 		return by("plan", known("plan", "plan:server_rental_plan_"+name, "plan_in_stock", plan)+" and on (plan) "+recordedStock+" offset 7d")
 	}
-	price := by("plan", prices("plan_price_", plan))
 	return panel{id: 110, title: "Plans, " + inCurrency, w: 24, h: 10, sort: "-Stock,Price", alerts: "PlanBackInStock PlanPriceChanged"}.table(
 		"The chosen plans: those in stock first, the cheapest first. "+help("plan_in_stock")+" What is old is grey. Watched are plans that a watch waits for. Prices are per month and exclude VAT. Where is in how many locations a plan is offered: it leads to their list. Stays is how long a plan stays in stock on average, and Since is when that changed, within 90 days. Stays and Share are of the time known within 30 days, and need a week. All three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
-		planColumn("stock"),
+		planColumn("stock").with("custom.minWidth", 155),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
-		priceColumn(price),
-		number("where", "Where", 75, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
+		priceColumn(by("plan", prices("plan_price_", plan))),
+		number("where", "Where", 85, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
 			mapped(value("1", "1 place", muted)).linked(linkTo("stock", "plan", "Its locations", "var-plan=${__data.fields.Plan}")),
-		number("watched", "Watched", 75, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
+		number("watched", "Watched", 80, gauge("plan", "watch_plan_in_stock", plan)).mapped(between(0, 1, "Yes", plain)),
 		number("stays", "Stays", 80, recorded("stay_seconds:avg30d")).unit(span).decimals(1),
 		shareColumn(recorded("in_stock:avg30d")),
 		agoColumn("since", "Since", known("plan", lastChange(plan), "plan_in_stock")),
-		number("change", "Price, 30 d", 90, price+" / "+by("plan", prices("plan_price_", plan)+" offset 30d")+" - 1").unit(percent).decimals(1),
-		number("cores", "Cores", 55, of("cpu_cores")),
-		number("memory", "Memory", 68, of("memory_bytes")).unit("bytes").decimals(0),
-		flexible("storage", "Storage", 182).from(once("plan", "storage", "plan_info", plan)),
+		number("cores", "Cores", 60, of("cpu_cores")),
+		number("memory", "Memory", 78, of("memory_bytes")).unit("bytes").decimals(0),
+		flexible("storage", "Storage", 140).from(once("plan", "storage", "plan_info", plan)),
 	)
 }
 

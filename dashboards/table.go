@@ -37,7 +37,7 @@ func flexible(label, name string, minWidth int) column {
 
 // address is a label with an address: a cell whose text is the name of the column opens it.
 func address(label, name, expr string) column {
-	return fixed(label, name, 55).from(expr).mapped(words(".+", name, plain)).linked(link{name, "${__value.raw}", true})
+	return fixed(label, name, 60).from(expr).mapped(words(".+", name, plain)).linked(link{name, "${__value.raw}", true})
 }
 
 // number is the value of a query as a column. state is one that is mapped to a text on a background,
@@ -55,7 +55,7 @@ func when(ref, name string, width int, expr, unit string) column {
 }
 
 func money(ref, name, expr string) column {
-	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 95).decimals(2)
+	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 90).decimals(2)
 }
 
 func (c column) with(id string, value any) column {

@@ -26,7 +26,8 @@ func planTiles() []dashboard.Panel {
 		return known("plan", expr+" and on (plan) "+history+" offset 7d", "plan_in_stock", thisPlan)
 	}
 	stock := own("plan_in_stock", thisPlan)
-	return []dashboard.Panel{health("plan"),
+	return []dashboard.Panel{
+		health("plan"),
 		panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 8, lines: true, background: true, steps: rising(dark), unit: span, decimals: new(1.0), alerts: "PlanBackInStock PlanSoldOut", overrides: []override{
 			ofQuery("stock", set("mappings", stockStates)),
 			ofQuery("gone", set("unit", ago)),

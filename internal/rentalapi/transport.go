@@ -28,10 +28,10 @@ func (d Dial) withRequest(ctx context.Context, network, address string) (net.Con
 	request, _ := ctx.Value(requestContext{}).(context.Context)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(request, cancel)()
+	defer context.AfterFunc(request, cancel)() //nolint:contextcheck // net/http gives none that ends with the request
 	conn, err := d(ctx, network, address)
 	if err == nil {
-		context.AfterFunc(request, func() { _ = conn.Close() })
+		context.AfterFunc(request, func() { _ = conn.Close() }) //nolint:contextcheck // as above
 	}
 	return conn, err
 }

@@ -89,7 +89,7 @@ func TestFiles(t *testing.T) {
 	if err := syscall.Mkfifo(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	simtest.AssertEqual(t, "pipe", []string{header(), authority()}, []string{"api.http: http_headers: X-Tenant: not a regular file", "api.http: tls_config.ca_file: not a regular file"})
+	simtest.AssertEqual(t, "pipe", []string{header(), authority()}, []string{"api.http: http_headers: X-Tenant: files[0]: not a regular file", "api.http: tls_config.ca_file: not a regular file"})
 }
 
 // TestProxy has a proxy that refuses connections in words that repeat a secret.

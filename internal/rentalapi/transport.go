@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -95,8 +96,8 @@ func CheckFiles(cfg promconfig.HTTPClientConfig) error {
 	files := map[string]string{"tls_config.ca_file": cfg.TLSConfig.CAFile, "tls_config.cert_file": cfg.TLSConfig.CertFile, "tls_config.key_file": cfg.TLSConfig.KeyFile}
 	if cfg.HTTPHeaders != nil {
 		for name, header := range cfg.HTTPHeaders.Headers {
-			for _, file := range header.Files {
-				files["http_headers: "+name] = file
+			for i, file := range header.Files {
+				files[fmt.Sprintf("http_headers: %s: files[%d]", name, i)] = file
 			}
 		}
 	}

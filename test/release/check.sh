@@ -64,7 +64,7 @@ documented '^\(curl\|tar\) .*' >"$work/commands"
 (cd "$work/installed" && release=file://$work/published version=$version bash -e ../commands)
 
 # All addresses begin with that repository.
-others=$(git grep -hoE '(github\.com|ghcr\.io)/server-rental-exporter/[[:alnum:]_-]+' | sort -u | grep -vx "github.com/$repository\|ghcr.io/$repository\|ghcr.io/${repository%/*}/charts" || true)
+others=$(git grep --text -hoE '(github\.com|ghcr\.io)/server-rental-exporter/[[:alnum:]_-]+' | sort -u | grep -vx "github.com/$repository\|ghcr.io/$repository\|ghcr.io/${repository%/*}/charts" || true)
 [ -z "$others" ] || fail "addresses of other repositories: $others"
 
 # Archive and package have the same program. A clone in which somebody works, and a tarball,

@@ -1,16 +1,11 @@
 package exporter
 
 import (
-	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"text/template"
-	"time"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -51,29 +46,6 @@ func TestMetricsDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	simtest.Golden(t, "../docs/metrics.md", b.String())
-}
-
-// collectorRows matches the rows of the table of the collectors.
-var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
-
-// TestConfigurationDocument compares docs/configuration.md with the collectors. -update writes
-// their table.
-func TestConfigurationDocument(t *testing.T) {
-	source, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	document := string(source)
-
-	var rows strings.Builder
-	for _, s := range collector.Resources() {
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s | %s |\n", s.Name,
-			model.Duration(s.Interval), model.Duration(max(s.MinInterval, time.Second)), model.Duration(s.MaxAge), s.Help)
-	}
-	if !collectorRows.MatchString(document) {
-		t.Fatal("docs/configuration.md has no table of the collectors")
-	}
-	simtest.Golden(t, "../docs/configuration.md", collectorRows.ReplaceAllString(document, "${1}"+rows.String()))
 }
 
 // TestHelp checks that the HELP of each metric ends with a full stop and names the unit that the name

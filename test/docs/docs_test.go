@@ -80,7 +80,7 @@ func TestCommands(t *testing.T) {
 // metrics, by which alerts group.
 func TestHonorLabels(t *testing.T) {
 	job := regexp.MustCompile(`job_name: server_rental\b(.*\n?.*)`)
-	for _, path := range []string{"README.md", "CONTRIBUTING.md", "docs/notifications.md", "deploy/compose/prometheus.yml", "deploy/prometheus/service-discovery.yml"} {
+	for _, path := range []string{"README.md", "docs/notifications.md", "deploy/compose/prometheus.yml", "deploy/prometheus/service-discovery.yml"} {
 		if found := job.FindString(repo.Read(t, path)); !strings.Contains(found, "honor_labels: true") {
 			t.Errorf("%s: got %q, want honor_labels: true", path, found)
 		}

@@ -28,7 +28,7 @@ var (
 	configurationsLimit          = configurationSet.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
 	configurationInfo            = configurationSet.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration.", "account", "configuration", "plan", "location", "os", "hostname")
 	configurationLinks           = configurationSet.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered.", "account", "configuration", "order")
-	configurationIn              = configurationSet.Gauge("configuration_in_stock", "Whether a saved configuration is in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "account", "configuration", "plan", "location")
+	configurationIn              = configurationSet.Gauge("configuration_in_stock", "Whether a saved configuration, a plan in a location, is in stock: 1 or 0.", "account", "configuration", "plan", "location")
 	configurationUSD             = configurationSet.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "account", "configuration")
 	configurationEUR             = configurationSet.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "account", "configuration")
 	configurationMade            = configurationSet.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "account", "configuration")

@@ -15,7 +15,7 @@ var (
 	accountFunded = derivedSet.Gauge("account_funded_until_timestamp_seconds",
 		"Day of the first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT; ten years ahead if it can pay all. Absent without a billed server whose price and renewal are known.", "account")
 	accountDue = derivedSet.Gauge("account_renewals_due_usd",
-		"Cost in US dollars, excluding VAT, of the renewals until the end of the day (UTC) that many days ahead; an overdue renewal counts once. 0 without a billed server whose price and renewal are known.", "account", "days")
+		"Cost in US dollars, excluding VAT, of the renewals until the end of the day (UTC) that many days ahead; an overdue renewal counts once.", "account", "days")
 	transactionsMonthCredit = derivedSet.Gauge("transactions_month_credit_usd",
 		"Sum of the positive transactions of the account in the current or previous calendar month (UTC) by type, in US dollars.", "account", "type", "month")
 	transactionsMonthDebit = derivedSet.Gauge("transactions_month_debit_usd",

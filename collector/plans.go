@@ -69,8 +69,8 @@ var (
 	planInfo = planSet.Gauge("plan_info", "Name, family and hardware of a plan.",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
-	planInStock         = planSet.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "plan")
-	planAvailability    = planSet.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out.", "plan", "delivery", "alternative")
+	planInStock         = planSet.Gauge("plan_in_stock", "Whether a plan is in stock in any location: 1 or 0.", "plan")
+	planAvailability    = planSet.Gauge("plan_availability_info", "Delivery of a plan, and the plan that is suggested while it is sold out.", "plan", "delivery", "alternative")
 	planLinks           = planSet.Gauge("plan_links_info", "Addresses of a plan's page and of its order form.", "plan", "page", "order")
 	planOffered         = planSet.Gauge("plan_offered", "A location that offers a plan, in stock or not.", "plan", "location")
 	planPriceUSD        = planSet.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "plan")
@@ -87,7 +87,7 @@ var (
 	planSellouts        = planSet.Counter("plan_sellouts_total", "Times a plan sold out, also between two scrapes.", "plan")
 	planLastRestock     = planSet.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock.", "plan")
 	planLastSellout     = planSet.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out.", "plan")
-	planAdded           = planSet.Gauge("plan_added_timestamp_seconds", "When the exporter saw a plan come into the catalog; absent if the plan was there at first.", "plan")
+	planAdded           = planSet.Gauge("plan_added_timestamp_seconds", "When the exporter saw a plan come into the catalog.", "plan")
 	planRemoved         = planSet.Gauge("plan_removed_timestamp_seconds", "When the exporter saw a plan go from the catalog; absent while the plan is there, and an hour after it went.", "plan")
 	planLastPriceChange = planSet.Gauge("plan_last_price_change_timestamp_seconds", "When the exporter last saw the price of a plan in US dollars change.", "plan")
 	planPreviousUSD     = planSet.Gauge("plan_previous_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT, before it last changed.", "plan")

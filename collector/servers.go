@@ -60,7 +60,7 @@ var (
 	serverSet metric.Set
 
 	serversByStatus       = serverSet.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
-	serversBilled         = serverSet.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
+	serversBilled         = serverSet.Gauge("servers_billed", "Servers of the account that are billed, as their status does not mean an end.", "account")
 	serversActive         = serverSet.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")
 	serverInfo            = serverSet.Gauge("server_info", "Plan, location, image and host name of a server.", "account", "server", "plan", "name", "location", "os", "hostname")
 	serverStatus          = serverSet.Gauge("server_status", "The present status of a server, as the provider words it.", "account", "server", "status")
@@ -71,7 +71,7 @@ var (
 	serverPreviousPrice   = serverSet.Gauge("server_previous_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT, before it last changed.", "account", "server")
 	serversLastAdded      = serverSet.Gauge("servers_last_added_timestamp_seconds", "When the exporter last saw a billed server come.", "account")
 	serversLastRemoved    = serverSet.Gauge("servers_last_removed_timestamp_seconds", "When the exporter last saw a billed server go: missing from two responses in a row, or not billed any more.", "account")
-	accountCost           = serverSet.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "account")
+	accountCost           = serverSet.Gauge("account_cost_usd_per_month", "Sum of the known prices of the billed servers, in US dollars a month, excluding VAT.", "account")
 )
 
 var serverChanges = &changeKind{

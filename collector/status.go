@@ -26,7 +26,7 @@ var (
 	statusSet metric.Set
 
 	statusInfo     = statusSet.Gauge("status_info", "The provider's overall state, as the provider words it.", "overall")
-	componentUp    = statusSet.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
+	componentUp    = statusSet.Gauge("component_operational", "Whether a component of a location is operational: 1 or 0.", "location", "component")
 	componentState = statusSet.Gauge("component_state", "The present state of a component of a location, as the provider words it.", "location", "component", "state")
 	incidents      = statusSet.Gauge("incidents_ongoing", "Ongoing incidents.")
 	maintenances   = statusSet.Gauge("maintenances_scheduled", "Scheduled maintenance windows.")

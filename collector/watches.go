@@ -12,7 +12,7 @@ import (
 var (
 	watchSet metric.Set
 
-	watchPlans        = watchSet.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "watch")
+	watchPlans        = watchSet.Gauge("watch_plans", "Plans that match a watch, in stock or not.", "watch")
 	watchPlansInStock = watchSet.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock; absent if that is not known of one of them.", "watch")
 	watchPlanInStock  = watchSet.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "watch", "plan")
 	watchHits         = watchSet.Counter("watch_hits_total", "Hits of a watch by a plan, also between two scrapes: the plan came back in stock, was added in stock, or its price or locations came within the criteria.", "watch", "plan")

@@ -17,7 +17,7 @@ var (
 	collectorSuccess  = healthSet.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
 	collectorLast     = healthSet.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
 	collectorDuration = healthSet.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector in seconds, including the time it waited for the rate limit.", "collector", "account")
-	collectorInterval = healthSet.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector that is in force: the configured one, or that of a sold-out configuration.", "collector", "account")
+	collectorInterval = healthSet.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector: interval, or sold_out_interval while that is in force.", "collector", "account")
 	collectorData     = healthSet.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so.", "collector", "account")
 	collectorInvalid  = healthSet.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )

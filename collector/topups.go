@@ -112,7 +112,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 		return Snapshot{}, err
 	}
 	s, byStatus := newSnapshot(newest.Response), map[topupState]count{}
-	s.Invalid, s.partial = newest.Invalid, true // one that is not on the page, or is not understood, did not go
+	s.Invalid, s.partial = newest.Invalid, true // one that is not on the page, or is invalid, did not go
 	for _, t := range newest.Items {
 		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
 		byStatus[t.Status.lower()]++

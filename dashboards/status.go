@@ -96,7 +96,7 @@ func collectors() []dashboard.Panel {
 	}
 	return []dashboard.Panel{
 		panel{id: 301, title: "Collectors", w: 24, h: 10, alerts: "CollectorFailing DataMissing ItemsInvalid"}.table(
-			"Whether the last fetch of each collector succeeded, those that failed first; its last success; and items that were not understood in full. Public collectors have no account. With several exporters, the better one counts.",
+			"Whether the last fetch of each collector succeeded, those that failed first; its last success; and invalid items. Public collectors have no account. With several exporters, the better one counts.",
 			state("success", "Last fetch", 92, of("success"), successTexts).ascending(),
 			flexible("collector", "Collector", 120), accountColumn("status"),
 			agoColumn("last", "Last success", of("last_success_timestamp_seconds")),

@@ -100,7 +100,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 var repeatsArgument = regexp.MustCompile(`(?s)^(unexpected|failed to (?:open|read) arguments|unknown long flag '\S+)\s.*`)
 
 // unknownVariables returns a line for each variable of an environment that looks like one of ours and is none:
-// where one is misspelt, a default is in force. Kubernetes makes some for a service of the exporter's name.
+// if one is misspelt, a default is in force. Kubernetes makes some for a service of the exporter's name.
 func (o *options) unknownVariables(environ []string) error {
 	var errs []error
 	for _, variable := range environ {

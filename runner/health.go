@@ -19,7 +19,7 @@ var (
 	collectorDuration = healthSet.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector in seconds, including the time it waited for the rate limit.", "collector", "account")
 	collectorInterval = healthSet.Gauge("exporter_collector_interval_seconds", "Time in seconds between two fetches of a collector: interval, or sold_out_interval while that is in force.", "collector", "account")
 	collectorData     = healthSet.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so.", "collector", "account")
-	collectorInvalid  = healthSet.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
+	collectorInvalid  = healthSet.Gauge("exporter_collector_invalid_items", "Invalid items of the last good response: dropped, or exported without a field.", "collector", "account")
 )
 
 var (

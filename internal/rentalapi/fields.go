@@ -70,7 +70,7 @@ func (d *fieldDecoder) count(n int) error {
 	return nil
 }
 
-// decodeFields decodes JSON into the struct that into points to. A field that is not understood keeps its
+// decodeFields decodes JSON into the struct that into points to. An invalid field keeps its
 // zero value and is returned as an error; all others are set. A field that is missing or null is an
 // error too, unless it has the tag api:"optional", or if it is missing the tag api:"new". What no field
 // uses is not decoded.
@@ -255,7 +255,7 @@ func tooLong(text string) (problem string) {
 
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
-// FieldError is a field of a response that was not understood. It never contains the
+// FieldError is an invalid field of a response. It never contains the
 // value that was found.
 type FieldError struct {
 	Field   string // path in the API, for example cpu.cores; empty for the whole value
@@ -273,14 +273,14 @@ func (e FieldError) Error() string {
 // Absent returns whether the field has no value at all.
 func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
 
-// Invalid counts the items of a response that were not understood in full, with the
+// Invalid counts the invalid items of a response, with the
 // first item of each distinct cause.
 type Invalid struct {
 	Items  int     // each counts once, however many of its fields are wrong
 	Causes []Cause // the first maxCauses
 }
 
-// Cause is why an item was not understood, and the first item with that cause.
+// Cause is why an item is invalid, and the first item with that cause.
 type Cause struct {
 	Item string // its id, or its position such as data[3]; pages without ids have none
 	FieldError

@@ -43,14 +43,14 @@ type Getter interface {
 type Object[T any] struct {
 	Response
 	Value  *T
-	Errors []FieldError // the fields that were not understood; they have their zero value
+	Errors []FieldError // the invalid fields; they have their zero value
 }
 
 // Page is one response with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
 	Response
 	Items   []*T                    // those with a usable id that no earlier item has
-	Errors  map[string][]FieldError // the fields of each that were not understood, by id
+	Errors  map[string][]FieldError // the invalid fields of each, by id
 	Count   int                     // items in data, understood or not
 	Invalid Invalid
 	Meta    M
@@ -160,7 +160,7 @@ func GetPage[T any](ctx context.Context, api Getter, path string, filter url.Val
 		return p, err
 	}
 	if p.Meta.Total == nil {
-		return p, errors.New("meta.total: not understood")
+		return p, errors.New("meta.total: invalid")
 	}
 	limit := Count(size)
 	if told := p.Meta.Limit; told != nil && *told >= 1 {
@@ -208,7 +208,7 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 	return err
 }
 
-// add keeps an item with a usable id, and counts one that was not understood in full.
+// add keeps an item with a usable id, and counts an invalid one.
 func (p *Page[T, M]) add(item *T, errs []FieldError) {
 	id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
 	_, seen := p.Errors[id]

@@ -31,7 +31,5 @@ func main() {
 	})
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	os.Exit(exporter.Main(ctx, exporter.Environment{
-		Args: os.Args[1:], LookupEnv: os.LookupEnv, Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup,
-	}))
+	os.Exit(exporter.Main(ctx, exporter.Environment{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup}))
 }

@@ -19,10 +19,10 @@ import (
 )
 
 // checkAccounts adds the accounts of the flags and of account files to those of the file.
-func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
+func (l *loader) checkAccounts() {
 	listed := l.Accounts
 	l.Accounts = nil
-	l.addFlagAccount(lookup)
+	l.addFlagAccount()
 	for i, a := range listed {
 		place, set := l.at(fmt.Sprintf("accounts[%d]", i)), a.TokenFile
 		a.TokenFile = l.join(set)
@@ -96,10 +96,10 @@ func (l *loader) keep(a Account, place string) {
 }
 
 // addFlagAccount adds the account of the flags and variables.
-func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
+func (l *loader) addFlagAccount() {
 	const flag = "--api.token-file"
 	file := l.flags.tokenFile
-	token, isSet := lookup(TokenEnvar)
+	token, isSet := os.LookupEnv(TokenEnvar)
 	switch {
 	case isSet && file != "":
 		l.add(TokenEnvar, "conflicts with %s: only one of the two may be set", flag)

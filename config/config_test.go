@@ -39,7 +39,7 @@ func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 // load also asserts the properties that all errors have in common.
 func load(t testing.TB, flags *Flags) (*Config, error) {
 	t.Helper()
-	config, err := flags.Load(os.LookupEnv)
+	config, err := flags.Load()
 	if (err == nil) != (config != nil) {
 		t.Fatalf("got %v and %v, want a configuration or an error", config, err)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"os"
 	"strconv"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -64,7 +65,7 @@ func AddFlags(app *kingpin.Application) *Flags {
 // Load reads the environment and all files, and validates them together with the flags. Call it
 // again to reload. The error has a line for each fault; faults of settings only if the file is
 // valid YAML.
-func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
+func (f *Flags) Load() (*Config, error) {
 	if f.baseURL == "" && f.configFile == "" && !f.Demo {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
@@ -73,8 +74,8 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {
-		l.checkShard(lookup)
-		l.checkAccounts(lookup)
+		l.checkShard()
+		l.checkAccounts()
 		l.checkAPI()
 		l.checkCollectors()
 		l.checkWatches()
@@ -90,10 +91,10 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 
 // checkShard reads the flags of the shard; 0 of 1 is the default. If there are several shards, an
 // empty variable of the index is a fault: the platform did not number this process.
-func (l *loader) checkShard(lookup func(string) (string, bool)) {
+func (l *loader) checkShard() {
 	l.Shard.Total = l.number("--total-shards", cmp.Or(l.flags.totalShards, "1"), 1, maxShards)
 	index := l.flags.shard
-	if _, isThere := lookup(shardEnvar); !isThere || l.Shard.Total == 1 {
+	if _, isThere := os.LookupEnv(shardEnvar); !isThere || l.Shard.Total == 1 {
 		index = cmp.Or(index, "0")
 	}
 	l.Shard.Index = l.number("--shard", index, 0, l.Shard.Total-1)

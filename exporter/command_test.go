@@ -1,10 +1,12 @@
 package exporter
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,9 +34,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			name: func(ts *testscript.TestScript, fails bool, args []string) {
-				lookup := func(name string) (string, bool) { return ts.Getenv(name), ts.Getenv(name) != "" }
-				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Unlimited: true}
-				if code := Main(context.Background(), environment); (code == 1) != fails || code > 1 {
+				code := Main(context.Background(), Environment{Args: args, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Unlimited: true})
+				if (code == 1) != fails || code > 1 {
 					ts.Fatalf("exit status %d", code)
 				}
 			},
@@ -56,19 +57,11 @@ func TestOutputFails(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"--demo --once", "--demo --config.check", "--version", "--help"} {
 		var log simtest.Buffer
-		code := Main(t.Context(), Environment{Args: strings.Fields(command), LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
+		code := Main(t.Context(), Environment{Args: strings.Fields(command), Stdout: fullDisk{}, Stderr: &log})
 		if code != 1 || !strings.Contains(log.String(), "no space left on device") {
 			t.Errorf("%s: got status %d, log:\n%s\nwant 1 and the cause", command, code, &log)
 		}
 	}
-	closed, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // as Go's runtime does
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closed.Close()
-	var log simtest.Buffer
-	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: closed, Stderr: &log})
-	simtest.AssertEqual(t, "closed: exit status", code, 1)
 }
 
 func TestSignals(t *testing.T) {
@@ -111,30 +104,22 @@ func signalAndAwait(t *testing.T, p *simtest.Process, signal os.Signal, message 
 // TestUnknownVariables has misspelt variables, those of ours and those that Kubernetes makes, when the
 // configuration is checked, has a fault, and is in use.
 func TestUnknownVariables(t *testing.T) {
-	t.Parallel()
-	o, err := parse(nil, io.Discard)
-	if err != nil {
-		t.Fatal(err)
+	_, o := newApplication(io.Discard)
+	for _, name := range slices.Concat(o.variables, []string{"SERVER_RENTAL_EXPORTER_PORT", "SERVER_RENTAL", "MY_SERVER_RENTAL_SHARD"}) {
+		if name != "" {
+			t.Setenv(name, "")
+		}
 	}
-	environ := []string{
-		"SERVER_RENTAL_WEB_CONFIG=/s3cr3t", "SERVER_RENTAL_TOTAL_SHARD=3", "SERVER_RENTAL_=", "SERVER_RENTAL_EXPORTER_PORT=tcp://10.0.0.1:10170",
-		"SERVER_RENTAL=", "MY_SERVER_RENTAL_SHARD=1", "SERVER_RENTAL_API_TOKEN=s3cr3t",
+	t.Setenv("SERVER_RENTAL_WEB_CONFIG", "s3cr3t")
+	t.Setenv("SERVER_RENTAL_", "s3cr3t")
+	want := "SERVER_RENTAL_WEB_CONFIG: unknown variable, which has no effect\nSERVER_RENTAL_: unknown variable, which has no effect\n"
+	for command, want := range map[string]string{
+		"--config.check --demo": "0 " + want,
+		"":                      "1 nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n" + want,
+		"--once --demo":         `0 ts=T level=warn msg="unknown environment variables" err="` + strings.ReplaceAll(strings.TrimSpace(want), "\n", `\n`) + "\"\n",
+	} {
+		p := finish(t, strings.Fields(command)...)
+		log := regexp.MustCompile(`ts=\S+`).ReplaceAllString(p.log.String(), "ts=T")
+		simtest.AssertEqual(t, command, fmt.Sprint(p.code, " ", log), want)
 	}
-	for _, name := range o.variables {
-		environ = append(environ, name+"=")
-	}
-	want := "SERVER_RENTAL_WEB_CONFIG: unknown variable, which has no effect\n" +
-		"SERVER_RENTAL_TOTAL_SHARD: unknown variable, which has no effect\n" +
-		"SERVER_RENTAL_: unknown variable, which has no effect\n"
-	run := func(args ...string) (int, string) {
-		var log bytes.Buffer
-		code := Main(t.Context(), Environment{Args: args, LookupEnv: unset, Environ: environ, Stdout: io.Discard, Stderr: &log, Unlimited: true})
-		return code, log.String()
-	}
-	code, log := run("--config.check", "--demo")
-	simtest.AssertEqual(t, "check", []any{code, log}, []any{0, want})
-	code, log = run()
-	simtest.AssertEqual(t, "fault", []any{code, strings.HasPrefix(log, "nothing to export: "), strings.HasSuffix(log, want)}, []any{1, true, true})
-	code, log = run("--once", "--demo")
-	simtest.AssertEqual(t, "start", []any{code, strings.Count(log, "unknown variable"), strings.Contains(log, "s3cr3t")}, []any{0, 3, false})
 }

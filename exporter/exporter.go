@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 	"golang.org/x/sync/errgroup"
@@ -37,8 +37,6 @@ const name = "server_rental_exporter"
 // Environment holds the inputs and outputs of the process.
 type Environment struct {
 	Args           []string
-	LookupEnv      func(string) (string, bool)
-	Environ        []string // all variables, to find misspelt ones
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
 	Unlimited      bool             // tests set it, to send requests without rate limits
@@ -48,76 +46,76 @@ type Environment struct {
 // smaller container, it is four fifths of the container's.
 const memoryLimit = 200 << 20
 
-func limitMemory(env Environment) {
-	if _, isSet := env.LookupEnv("GOMEMLIMIT"); isSet {
-		return
-	}
-	limit := uint64(memoryLimit)
-	if container, err := memlimit.FromCgroup(); err == nil {
-		limit = min(limit, container/5*4)
-	}
-	debug.SetMemoryLimit(int64(limit))
+func limitMemory() {
+	_, _ = memlimit.Set(memlimit.WithRatio(1), memlimit.WithProvider(func() (uint64, error) {
+		container, err := memlimit.FromCgroup()
+		if err != nil { // no limit, or no cgroups
+			return memoryLimit, nil
+		}
+		return min(memoryLimit, container/5*4), nil
+	}))
 }
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Main(ctx context.Context, env Environment) int {
-	limitMemory(env)
+	limitMemory()
 	var text bytes.Buffer
-	o, cfg, err := prepare(ctx, env, &text)
-	if err == nil && cfg == nil {
-		_, err = text.WriteTo(env.Stdout)
-	}
-	unknown := o.unknownVariables(env.Environ)
-	if err != nil {
-		o.printFaults(env.Stderr, errors.Join(err, unknown)) // which may be the cause
-		return 1
-	}
-	if cfg == nil {
-		if o.Check && unknown != nil {
-			o.printFaults(env.Stderr, unknown)
+	o, cfg, err := prepare(ctx, env.Args, &text)
+	unknown := o.unknownVariables(os.Environ())
+	if cfg != nil {
+		err = run(ctx, o, env, cfg, unknown)
+	} else {
+		if err == nil {
+			_, err = text.WriteTo(env.Stdout)
 		}
-		return 0
+		o.printFaults(env.Stderr, errors.Join(err, unknown)) // which may be the cause
 	}
-	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	defer flush()
-	if unknown != nil {
-		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
-	}
-	if err := run(ctx, o, env, logger, cfg); err != nil {
-		level.Error(logger).Log("msg", "exporter stopped", "err", err)
+	if err != nil {
 		return 1
 	}
 	return 0
 }
 
-// prepare returns the configuration to run with; nil if text is all that was asked for.
-func prepare(ctx context.Context, env Environment, text io.Writer) (*options, *config.Config, error) {
-	o, err := parse(env.Args, text)
-	if err != nil || o.printed {
+// prepare returns the configuration to run with; nil if it has faults, or text is all that was asked for.
+func prepare(ctx context.Context, args []string, text *bytes.Buffer) (*options, *config.Config, error) {
+	o, err := parse(args, text)
+	if err != nil || text.Len() > 0 {
 		return o, nil, err
 	}
 	if o.health {
 		fmt.Fprintln(text, "healthy")
 		return o, nil, o.healthcheck(ctx)
 	}
-	cfg, err := o.configure(env.LookupEnv)
-	if err == nil && o.Check {
+	cfg, err := o.configure()
+	if err != nil {
+		return o, nil, err
+	}
+	if o.Check {
 		printSummary(text, cfg)
 		return o, nil, nil
 	}
-	return o, cfg, err
+	return o, cfg, nil
 }
 
-// run exports once, or until ctx ends.
-func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
+// run exports once, or until ctx ends. It logs why that failed.
+func run(ctx context.Context, o *options, env Environment, cfg *config.Config, unknown error) error {
+	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
+	defer flush()
+	if unknown != nil {
+		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
+	}
 	e, err := newExporter(o, env, logger, cfg)
+	switch {
+	case err != nil:
+	case o.once:
+		err = e.printOnce(ctx)
+	default:
+		err = e.serve(ctx)
+	}
 	if err != nil {
-		return err
+		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 	}
-	if o.once {
-		return e.printOnce(ctx)
-	}
-	return e.serve(ctx)
+	return err
 }
 
 // exporter is the running program.
@@ -137,7 +135,10 @@ type exporter struct {
 
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, env: env, logger: logger, registry: newRegistry(o)}
+	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
+	if !o.disableExporterMetrics && !o.once { // node_exporter, which reads the output, has its own
+		e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	if o.Demo {
 		e.demo = demo.New()
 	}
@@ -154,9 +155,6 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 // printOnce fetches everything and prints it, or nothing if it is interrupted. The error says what
 // failed.
 func (e *exporter) printOnce(ctx context.Context) error {
-	if isClosed(e.env.Stdout) {
-		return errors.New("standard output: closed")
-	}
 	failed := e.runner.Once(ctx, e.loaded.Load().spec())
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %w", ctx.Err())
@@ -170,22 +168,6 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	}
 	_, writeErr := text.WriteTo(e.env.Stdout)
 	return errors.Join(failed, err, writeErr)
-}
-
-// isClosed returns whether an output was closed at the start. Go then opens the null device in its place, to
-// be read, too, which a shell's > does not.
-func isClosed(w io.Writer) bool {
-	f, isFile := w.(*os.File)
-	if !isFile {
-		return false
-	}
-	info, err := f.Stat()
-	null, nullErr := os.Stat(os.DevNull)
-	if err != nil || nullErr != nil || !os.SameFile(info, null) {
-		return false
-	}
-	_, err = f.Read(make([]byte, 1))
-	return errors.Is(err, io.EOF)
 }
 
 // accountInterval is the time between two searches for account files.

@@ -1,9 +1,9 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -25,21 +25,18 @@ func TestMain(m *testing.M) {
 	simtest.Main(m)
 }
 
-// unset is the LookupEnv of an environment without variables.
-func unset(string) (string, bool) { return "", false }
-
 // newTestExporter wires an exporter that does nothing yet.
 func newTestExporter(t testing.TB, args ...string) *exporter {
 	t.Helper()
-	o, err := parse(args, io.Discard)
+	o, err := parse(args, new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := o.configure(unset)
+	cfg, err := o.configure()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, log.NewNopLogger(), cfg)
+	e, err := newExporter(o, Environment{Unlimited: true}, log.NewNopLogger(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +62,7 @@ func launch(t testing.TB, args ...string) *program {
 	}
 	go func() {
 		defer close(p.ended)
-		p.code = Main(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup, Unlimited: true})
+		p.code = Main(ctx, Environment{Args: args, Stdout: p.out, Stderr: p.log, Hangup: p.hangup, Unlimited: true})
 	}()
 	t.Cleanup(func() {
 		stop()

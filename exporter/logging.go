@@ -31,16 +31,18 @@ func newLogger(w io.Writer, minLevel, format string) (logger log.Logger, flush f
 	return level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue()))), q.flush
 }
 
-// printFaults prints each line of an error that keeps the program from starting, as text or as JSON.
+// printFaults prints each line of an error, if there is one, as text or as JSON.
 func (o *options) printFaults(w io.Writer, err error) {
-	if o.logFormat != "json" {
-		fmt.Fprintln(w, err)
+	if err == nil {
 		return
 	}
-	logger, flush := newLogger(w, "error", "json")
-	defer flush()
+	logger := level.Error(log.With(log.NewJSONLogger(w), "ts", log.DefaultTimestampUTC))
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		level.Error(logger).Log("msg", "exporter stopped", "err", line)
+		if o.logFormat == "json" {
+			logger.Log("msg", "exporter stopped", "err", line)
+		} else {
+			fmt.Fprintln(w, line)
+		}
 	}
 }
 
@@ -82,15 +84,10 @@ func (q *logQueue) write(to log.Logger) {
 }
 
 func (q *logQueue) flush() {
-	late := time.After(maxLogWait)
-	select {
-	case q.lines <- nil:
-	case <-late:
-		return
-	}
+	go func() { q.lines <- nil }() // the queue may be full
 	select {
 	case <-q.written:
-	case <-late:
+	case <-time.After(maxLogWait):
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 type loaded struct {
 	config       *config.Config
 	at           time.Time
-	reloadError  error  // says why the last reload failed; nil if it succeeded
-	accountFault string // what the last search for account files found wrong
+	reloadError  error // says why the last reload failed; nil if it succeeded
+	accountFault error // what the last search for account files found wrong
 }
 
 // reload reads the configuration again and puts it in force, or returns why not. Collectors that
@@ -28,7 +28,7 @@ type loaded struct {
 func (e *exporter) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
-	cfg, err := e.options.configure(e.env.LookupEnv)
+	cfg, err := e.options.configure()
 	var settings rentalapi.Settings
 	if err == nil {
 		settings, err = e.settings(cfg)
@@ -54,21 +54,16 @@ func (e *exporter) lookForAccounts(ctx context.Context) {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	before := e.loaded.Load()
-	cfg, err := e.options.FindAccounts(before.config)
 	after := *before
-	after.config, after.accountFault = cfg, ""
-	if err != nil {
-		after.accountFault = err.Error()
-	}
-	if err != nil && after.accountFault != before.accountFault {
+	after.config, after.accountFault = e.options.FindAccounts(before.config)
+	if err := after.accountFault; err != nil && err.Error() != fmt.Sprint(before.accountFault) {
 		level.Warn(e.logger).Log("msg", "account file ignored", "err", err)
 	}
 	e.loaded.Store(&after)
-	added, removed := difference(cfg.Accounts, before.config.Accounts), difference(before.config.Accounts, cfg.Accounts)
-	if len(added)+len(removed) == 0 {
-		return
+	added, removed := difference(after.config.Accounts, before.config.Accounts), difference(before.config.Accounts, after.config.Accounts)
+	if len(added)+len(removed) > 0 {
+		e.runner.ApplyConfig(ctx, after.spec())
 	}
-	e.runner.ApplyConfig(ctx, after.spec())
 	for _, a := range removed {
 		level.Info(e.logger).Log("msg", "account removed", "account", a.Name)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
@@ -22,13 +24,20 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
+	"github.com/server-rental-exporter/server_rental_exporter/internal/exposition"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
 
 // handler serves all paths. Collectors that a reload starts run until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
 	revision := version.GetRevision()
-	o := web.Options{Version: "version " + version.Version + ", revision " + revision[:min(len(revision), 8)], MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	metrics := &exposition.Handler{Publisher: e.runner.Publisher, Gatherer: e.registry, OnError: func(err error) {
+		level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
+	}}
+	o := web.Options{Version: "version " + version.Version + ", revision " + revision[:min(len(revision), 8)], MetricsPath: e.options.telemetryPath, Metrics: metrics}
+	if !e.options.disableExporterMetrics {
+		o.Metrics = promhttp.InstrumentMetricHandler(e.registry, metrics)
+	}
 	o.Configured = func() web.Configured {
 		l := e.loaded.Load()
 		api := l.config.API.BaseURL.Host
@@ -54,11 +63,10 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 // listen returns the sockets of systemd, or listens at all addresses.
 func listen(ctx context.Context, flags *toolkit.FlagConfig) (all []net.Listener, err error) {
 	if *flags.WebSystemdSocket {
-		if all, err = activation.Listeners(); err == nil && len(all) == 0 {
-			err = errors.New("systemd: no socket passed")
-		}
-		if slices.Contains(all, nil) { // activation's word for what is no stream socket
-			return nil, errors.New("systemd: a socket is no stream socket: the unit must use ListenStream")
+		all, err = activation.Listeners()
+		all = slices.DeleteFunc(all, func(l net.Listener) bool { return l == nil }) // no stream socket
+		if err == nil && len(all) == 0 {
+			err = errors.New("systemd: no stream socket passed: the unit must use ListenStream")
 		}
 		return all, err
 	}

@@ -116,7 +116,7 @@ func TestDatagramSocket(t *testing.T) {
 	cmd.ExtraFiles = []*os.File{socket}
 	output, _ := cmd.CombinedOutput()
 	simtest.AssertEqual(t, "exit status", cmd.ProcessState.ExitCode(), 1)
-	if !strings.Contains(string(output), "a socket is no stream socket") {
+	if !strings.Contains(string(output), "no stream socket passed") {
 		t.Errorf("got output\n%s", output)
 	}
 }

@@ -90,7 +90,7 @@ systemctl stop "$unit" other
 step "socket"
 options --web.systemd-socket
 systemctl start "$unit"
-eventually logged "no socket passed"
+eventually logged "no stream socket passed"
 systemctl stop "$unit"
 systemctl enable --now server_rental_exporter.socket
 is ActiveState inactive

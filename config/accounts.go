@@ -22,7 +22,17 @@ import (
 func (l *loader) checkAccounts() {
 	listed := l.Accounts
 	l.Accounts = nil
-	l.addFlagAccount()
+	const flag = "--api.token-file"
+	file := l.flags.tokenFile
+	token, isSet := os.LookupEnv(TokenEnvar)
+	switch {
+	case isSet && file != "":
+		l.add(TokenEnvar, "conflicts with %s: only one of the two may be set", flag)
+	case isSet:
+		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, TokenEnvar, TokenEnvar)
+	case file != "":
+		l.addAccount(Account{Name: "default", TokenFile: file}, flag, filePlace(flag, file, file))
+	}
 	for i, a := range listed {
 		place, set := l.at(fmt.Sprintf("accounts[%d]", i)), a.TokenFile
 		a.TokenFile = l.join(set)
@@ -53,7 +63,8 @@ func (f *Flags) FindAccounts(c *Config) (*Config, error) {
 	l.Accounts = nil
 	for _, a := range c.Accounts { // first, so that they keep their names
 		if place := places[a.TokenFile]; !a.found || place != "" {
-			l.keep(a, cmp.Or(place, l.at("accounts")))
+			l.used[[2]string{"account", a.Name}] = cmp.Or(place, l.at("accounts"))
+			l.Accounts = append(l.Accounts, a)
 		}
 	}
 	l.addFound(places)
@@ -89,27 +100,6 @@ func (l *loader) addFound(places map[string]string) {
 	}
 }
 
-// keep adds an account that was checked before.
-func (l *loader) keep(a Account, place string) {
-	l.used[[2]string{"account", a.Name}] = place
-	l.Accounts = append(l.Accounts, a)
-}
-
-// addFlagAccount adds the account of the flags and variables.
-func (l *loader) addFlagAccount() {
-	const flag = "--api.token-file"
-	file := l.flags.tokenFile
-	token, isSet := os.LookupEnv(TokenEnvar)
-	switch {
-	case isSet && file != "":
-		l.add(TokenEnvar, "conflicts with %s: only one of the two may be set", flag)
-	case isSet:
-		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, TokenEnvar, TokenEnvar)
-	case file != "":
-		l.addAccount(Account{Name: "default", TokenFile: file}, flag, filePlace(flag, file, file))
-	}
-}
-
 // search returns the files that match a pattern; none is no fault, because a Secret may be empty. Unlike
 // filepath.Glob, it returns an error if it cannot look everywhere. It leaves out links to nothing, which
 // Kubernetes leaves for a moment.
@@ -131,7 +121,6 @@ func search(pattern string) (files []string, err error) {
 	return files, err
 }
 
-// match returns the paths that match a pattern.
 func match(pattern string) (paths []string, err error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil

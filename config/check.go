@@ -51,7 +51,7 @@ func (l *loader) checkAPI() {
 	}
 	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	switch {
-	case err != nil || !validPort(u) || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || !validURL(u, "http", "https"):
 		l.add(place, "missing or invalid URL: must be http or https, like https://rental.example/api/v1")
 	case u.User != nil:
 		l.add(place, "user information not allowed: tokens must be set as accounts")
@@ -70,15 +70,12 @@ func (l *loader) checkAPI() {
 
 const proxyRule = "must be http, https, socks5 or socks5h, like http://proxy.example:3128"
 
-// validProxy returns whether net/http can use the proxy.
-func validProxy(u *url.URL) bool {
-	return validPort(u) && u.Hostname() != "" && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme)
-}
+func validProxy(u *url.URL) bool { return validURL(u, "http", "https", "socks5", "socks5h") }
 
-// validPort returns whether the port of a URL, if it has one, can be connected to.
-func validPort(u *url.URL) bool {
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return u.Port() == "" || err == nil && port > 0
+// validURL returns whether a URL has one of the schemes, a host, and no port that nothing can connect to.
+func validURL(u *url.URL, schemes ...string) bool {
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16)
+	return slices.Contains(schemes, u.Scheme) && u.Hostname() != "" && err == nil && port > 0
 }
 
 // mayHaveAccounts returns whether there are accounts, or patterns that may find some later.
@@ -143,7 +140,7 @@ func (l *loader) checkHeaders(place string) {
 // limits together.
 func (l *loader) checkCollectors() {
 	for _, r := range collector.Resources() {
-		l.Collectors[r.Name] = l.checkCollector(r)
+		l.checkCollector(r)
 	}
 	public, account := l.RequestRates()
 	if !l.mayHaveAccounts() {
@@ -153,19 +150,11 @@ func (l *loader) checkCollectors() {
 	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, account)
 }
 
-// checkCollector returns the settings of a collector: the defaults, then those of the file,
-// then the flag.
-func (l *loader) checkCollector(r collector.Resource) Collector {
-	file, flag, path := l.Settings[collectorName(r.Name)], l.flags.toggles[r.Name], "collectors."+r.Name
-	settings := Collector{Enabled: !l.flags.disableDefaults}
-	if file.Enabled != nil {
-		settings.Enabled = *file.Enabled
-	}
-	if flag.isSet {
-		settings.Enabled = flag.enabled
-	}
-	cacheTime := max(time.Second, r.MinInterval)
-	settings.Interval = l.duration(path+".interval", file.Interval, r.Interval, cacheTime, maxInterval)
+// checkCollector checks the settings of a collector: the flag, then those of the file, then the defaults.
+func (l *loader) checkCollector(r collector.Resource) {
+	var settings collector.Timing
+	file, path := l.Settings[collectorName(r.Name)], "collectors."+r.Name
+	settings.Interval = l.duration(path+".interval", file.Interval, r.Interval, max(time.Second, r.MinInterval), maxInterval)
 	settings.MaxAge = l.duration(path+".max_age", file.MaxAge, max(r.MaxAge, 3*settings.Interval), 2*settings.Interval, maxMaxAge)
 	switch d := file.SoldOutInterval; {
 	case d != nil && r.SoldOutInterval == 0:
@@ -175,7 +164,9 @@ func (l *loader) checkCollector(r collector.Resource) Collector {
 	default:
 		settings.SoldOutInterval = l.duration(path+".sold_out_interval", d, min(r.SoldOutInterval, settings.Interval), minSoldOut, settings.Interval)
 	}
-	return settings
+	if *cmp.Or(l.flags.toggles[r.Name], file.Enabled, new(!l.flags.disableDefaults)) {
+		l.Collectors[r.Name] = settings
+	}
 }
 
 // duration returns a setting of the file, or the default if the setting is missing or faulty.
@@ -204,7 +195,6 @@ func (l *loader) checkRateLimit(path string, limit, most integer, perMinute floa
 	}
 }
 
-// checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
 	checkRange(l, "watches", len(l.Watches), 0, maxWatches)
 	for i, w := range l.Watches {
@@ -227,7 +217,7 @@ func (l *loader) checkWatches() {
 			}
 		}
 		for _, needed := range w.Inputs() {
-			if !l.Collectors[needed].Enabled {
+			if _, isEnabled := l.Collectors[needed]; !isEnabled {
 				l.add(l.at(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 			}
 		}

@@ -22,12 +22,12 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API          API                  `yaml:"api"`
-	Accounts     []Account            `yaml:"accounts"`
-	AccountFiles []string             `yaml:"account_files"` // patterns of the files of more accounts
-	Watches      []collector.Watch    `yaml:"watches"`
-	Collectors   map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
-	Shard        Shard                `yaml:"-"`
+	API          API                         `yaml:"api"`
+	Accounts     []Account                   `yaml:"accounts"`
+	AccountFiles []string                    `yaml:"account_files"` // patterns of the files of more accounts
+	Watches      []collector.Watch           `yaml:"watches"`
+	Collectors   map[string]collector.Timing `yaml:"-"` // the enabled ones
+	Shard        Shard                       `yaml:"-"`
 }
 
 // API describes the rental API and how to send requests to it.
@@ -54,28 +54,18 @@ type Account struct {
 // Format implements fmt.Formatter. It prints only the name: verbs such as %x would reveal the token.
 func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) }
 
-// Collector holds the settings of one collector.
-type Collector struct {
-	Enabled bool
-	// Timing has an Interval of 1 second, or the API's cache time if that is longer, to 30 days,
-	// a MaxAge of up to 365 days, and a SoldOutInterval of 2 seconds or more.
-	collector.Timing
-}
-
 // RequestRates returns the numbers of requests that the enabled collectors make in a minute, to the
 // public API and with the token of each account, while everything is sold out and lists are as long
 // as they may be.
 func (c *Config) RequestRates() (public, account float64) {
 	for _, r := range collector.Resources() {
-		settings := c.Collectors[r.Name]
-		if !settings.Enabled {
-			continue
-		}
-		shortest := cmp.Or(settings.SoldOutInterval, settings.Interval)
-		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(shortest)
-		if r.Account {
+		timing, isEnabled := c.Collectors[r.Name]
+		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(cmp.Or(timing.SoldOutInterval, timing.Interval))
+		switch {
+		case !isEnabled:
+		case r.Account:
 			account += rate
-		} else {
+		default:
 			public += rate
 		}
 	}

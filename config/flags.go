@@ -25,14 +25,12 @@ type Flags struct {
 
 	Check, Demo, disableDefaults bool
 
-	toggles map[string]*toggle // the flags --[no-]collector.NAME, by name
+	toggles map[string]*bool // the flags --[no-]collector.NAME that are set, by name
 }
-
-type toggle struct{ enabled, isSet bool }
 
 // AddFlags adds the flags of the configuration to app, among them one for each collector.
 func AddFlags(app *kingpin.Application) *Flags {
-	f := &Flags{toggles: map[string]*toggle{}}
+	f := &Flags{toggles: map[string]*bool{}}
 	add := func(value *string, name, envar, placeholder, help string) {
 		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).StringVar(value)
 	}
@@ -50,14 +48,14 @@ func AddFlags(app *kingpin.Application) *Flags {
 	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.Demo)
 	app.Flag("collector.disable-defaults", "Disable all collectors that are not enabled by a flag or in the configuration file.").BoolVar(&f.disableDefaults)
 	for _, r := range collector.Resources() {
-		t := &toggle{}
-		f.toggles[r.Name] = t
-		help := "Export " + r.Help
+		help, enabled := "Export "+r.Help, new(bool)
 		if r.Account {
 			help += ", for each account"
 		}
-		app.Flag("collector."+r.Name, help+" (default: enabled).").
-			IsSetByUser(&t.isSet).BoolVar(&t.enabled)
+		app.Flag("collector."+r.Name, help+" (default: enabled).").Action(func(*kingpin.ParseContext) error {
+			f.toggles[r.Name] = enabled
+			return nil
+		}).BoolVar(enabled)
 	}
 	return f
 }
@@ -70,7 +68,7 @@ func (f *Flags) Load() (*Config, error) {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
 	l := &loader{flags: f, used: map[[2]string]string{}}
-	l.Collectors = map[string]Collector{}
+	l.Collectors = map[string]collector.Timing{}
 	l.API.TimeoutText, l.API.HTTP.HTTPClientConfig = "10s", promconfig.DefaultHTTPClientConfig
 	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {

@@ -18,13 +18,11 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 )
 
-// file is the configuration file.
 type file struct {
 	Config   `yaml:",inline"`
 	Settings map[collectorName]collectorSetting `yaml:"collectors"`
 }
 
-// collectorSetting holds the settings of one collector in the file.
 type collectorSetting struct {
 	Enabled         *bool   `yaml:"enabled"`
 	Interval        *string `yaml:"interval"`
@@ -83,7 +81,6 @@ type loader struct {
 	used  map[[2]string]string // maps a kind and a name to the place that set the name first
 }
 
-// add adds a fault.
 func (l *loader) add(place, format string, args ...any) {
 	l.errs = append(l.errs, errors.New(Line(place+": "+fmt.Sprintf(format, args...))))
 }

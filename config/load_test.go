@@ -123,8 +123,9 @@ func flatten(t *testing.T, config *Config) []string {
 		lines = append(lines, fmt.Sprintf("account %d: %s %s", i, account.Name, account.TokenFile))
 	}
 	for _, r := range collector.Resources() {
-		c := config.Collectors[r.Name]
-		lines = append(lines, fmt.Sprintf("%s: {%t %s %s %s}", r.Name, c.Enabled, c.Interval, c.MaxAge, c.SoldOutInterval))
+		if c, isEnabled := config.Collectors[r.Name]; isEnabled {
+			lines = append(lines, fmt.Sprintf("%s: {%s %s %s}", r.Name, c.Interval, c.MaxAge, c.SoldOutInterval))
+		}
 	}
 	for i, watch := range config.Watches {
 		content, err := json.Marshal(watch)

@@ -103,8 +103,8 @@ func (l *loaded) spec() runner.Spec {
 		s.Watches = cfg.Watches
 	}
 	for _, r := range collector.Resources() {
-		if c := cfg.Collectors[r.Name]; c.Enabled && (public || r.Account) {
-			s.Collectors[r.Name] = c.Timing
+		if timing, isEnabled := cfg.Collectors[r.Name]; isEnabled && (public || r.Account) {
+			s.Collectors[r.Name] = timing
 		}
 	}
 	for _, a := range cfg.Accounts {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -66,37 +65,28 @@ func parse(query string) (accounts, ports []string, err error) {
 	return accounts, ports, nil
 }
 
-// targets returns a target for each port of each server that has a usable address.
+// targets returns a target for each port of each server whose address is valid, and leads Prometheus to no
+// other machine than the server.
 func targets(servers []collector.Server, ports []string) []targetGroup {
 	groups := []targetGroup{}
 	for _, s := range servers {
+		addr := s.IPv4.Unmap()
+		if !addr.IsGlobalUnicast() || addr.Zone() != "" {
+			continue
+		}
 		var all []string
-		for _, port := range ports {
-			if target := target(s.IPv4, port); target != "" {
-				all = append(all, target)
-			}
+		for _, port := range ports { // Prometheus adds its port to an IPv6 address in brackets only
+			all = append(all, strings.TrimSuffix(net.JoinHostPort(addr.String(), port), ":"))
 		}
-		if all != nil {
-			groups = append(groups, targetGroup{all, map[string]string{
-				"__meta_server_rental_account":  s.Account,
-				"__meta_server_rental_server":   s.ID,
-				"__meta_server_rental_plan":     s.Plan,
-				"__meta_server_rental_location": s.Location,
-				"__meta_server_rental_os":       s.OS,
-				"__meta_server_rental_hostname": s.Hostname,
-				"__meta_server_rental_status":   s.Status,
-			}})
-		}
+		groups = append(groups, targetGroup{all, map[string]string{
+			"__meta_server_rental_account":  s.Account,
+			"__meta_server_rental_server":   s.ID,
+			"__meta_server_rental_plan":     s.Plan,
+			"__meta_server_rental_location": s.Location,
+			"__meta_server_rental_os":       s.OS,
+			"__meta_server_rental_hostname": s.Hostname,
+			"__meta_server_rental_status":   s.Status,
+		}})
 	}
 	return groups
-}
-
-// target returns the target of an address; empty if that is not valid, or would lead Prometheus to
-// another machine than the server.
-func target(addr netip.Addr, port string) string {
-	addr = addr.Unmap()
-	if !addr.IsValid() || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
-		return ""
-	}
-	return strings.TrimSuffix(net.JoinHostPort(addr.String(), port), ":") // Prometheus adds its port to an IPv6 address in brackets only
 }

@@ -53,21 +53,17 @@ func newView(s Source, o Options, now time.Time) *view {
 // API returns whether the API answers, as the newest fetches show.
 func (v *view) API() words {
 	var newest time.Time
-	successes := map[string]time.Time{} // the last of each account
 	for _, c := range v.Collectors {
 		if c.LastSuccess.After(newest) {
 			newest = c.LastSuccess
 		}
-		if c.LastSuccess.After(successes[c.Account]) {
-			successes[c.Account] = c.LastSuccess
-		}
 	}
-	var rejected []string
+	var rejected []string // accounts
 	for _, c := range v.Collectors {
 		switch reason := rentalapi.ReasonOf(c.Err); {
 		case c.Err == nil:
 		case reason == rentalapi.Unauthorized:
-			rejected = append(rejected, c.Account+" (last success: "+v.Ago(successes[c.Account])+")")
+			rejected = append(rejected, c.Account)
 		case newest.After(c.LastSuccess.Add(c.CurrentInterval())): // another one succeeded after this one was due
 		case reason == rentalapi.Connection, reason == rentalapi.Timeout:
 			return words{"unreachable, last success: " + v.Ago(newest), "bad"}

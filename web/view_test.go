@@ -370,7 +370,7 @@ func TestAPI(t *testing.T) {
 		{"tokens", given{
 			accounts: []string{"lab", "main"}, enabled: []string{"plans", "account", "servers"},
 			health: []health{state("account", 9*time.Minute, refused), state("servers", 8*time.Minute, refused)},
-		}, words{"token rejected or not readable: lab (last success: 8m ago), main (last success: 8m ago)", "bad"}},
+		}, words{"token rejected or not readable: lab, main", "bad"}},
 		{"unreachable with a token that was rejected", given{
 			enabled: []string{"plans", "account"}, health: []health{state("account", 0, refused), state("plans", 2*time.Minute, errDown)},
 		}, words{"unreachable, last success: 2m ago", "bad"}},

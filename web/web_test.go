@@ -192,11 +192,14 @@ func TestDiscovery(t *testing.T) {
 func TestDiscoveryAddresses(t *testing.T) {
 	for address, want := range map[string][]string{ // targets without and with a port
 		"192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "::ffff:192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "2001:db8::1": {"[2001:db8::1]", "[2001:db8::1]:9100"},
-		"127.0.0.53": {"", ""}, "::1": {"", ""}, "::ffff:127.0.0.1": {"", ""}, "0.0.0.0": {"", ""},
-		"::": {"", ""}, "169.254.169.254": {"", ""}, "fe80::1": {"", ""}, "2001:db8::1%eth0": {"", ""}, "224.0.0.1": {"", ""}, "ff02::1": {"", ""},
+		"127.0.0.53": nil, "::1": nil, "::ffff:127.0.0.1": nil, "0.0.0.0": nil, "10.0.0.1": {"10.0.0.1", "10.0.0.1:9100"}, "fd00::1": {"[fd00::1]", "[fd00::1]:9100"},
+		"::": nil, "169.254.169.254": nil, "fe80::1": nil, "2001:db8::1%eth0": nil, "224.0.0.1": nil, "ff02::1": nil,
 	} {
-		addr := netip.MustParseAddr(address)
-		simtest.AssertEqual(t, address, []string{target(addr, ""), target(addr, "9100")}, want)
+		var got []string
+		for _, group := range targets([]collector.Server{{IPv4: netip.MustParseAddr(address)}}, []string{"", "9100"}) {
+			got = append(got, group.Targets...)
+		}
+		simtest.AssertEqual(t, address, got, want)
 	}
 }
 

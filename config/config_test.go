@@ -63,37 +63,6 @@ func mustLoad(t testing.TB, flags *Flags) *Config {
 	return config
 }
 
-// TestLoadPlainHTTP has the hosts to which tokens may be sent unencrypted, and others.
-func TestLoadPlainHTTP(t *testing.T) {
-	enterConfigDir(t)
-	for host, allowed := range map[string]bool{
-		"127.0.0.1": true, "127.9.9.9:8080": true, "[::1]:80": true, "localhost": true, "LocalHost:1": true,
-		"rental.example": false, "10.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "127.1": false,
-		"localhost.example": false, "[::2]": false, "127.0.0.1.example": false,
-	} {
-		_, err := load(t, parseFlags(t, nil, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=tokens/main"))
-		if (err == nil) != allowed {
-			t.Errorf("%s: got %v", host, err)
-		}
-	}
-}
-
-// TestReadToken reads a token again after its file was replaced.
-func TestReadToken(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "token")
-	for content, want := range map[string]string{"\r\n abc!~ \r\n": "abc!~", "next": "next", "Bearer " + secret: "", secret + "\x7f": ""} {
-		simtest.WriteFile(t, file, content)
-		got, err := Account{TokenFile: file}.ReadToken()
-		if got != want || (err == nil) != (want != "") || strings.Contains(fmt.Sprint(err), secret) {
-			t.Errorf("%q: got %q and %v, want %q", content, got, err, want)
-		}
-	}
-	_, err := Account{TokenFile: secret}.ReadToken()
-	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
-		t.Errorf("got %v, want os.ErrNotExist without the path", err)
-	}
-}
-
 func TestAccountDoesNotPrintItsToken(t *testing.T) {
 	config := Config{Accounts: []Account{{Name: "default", Token: secret}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
@@ -132,6 +101,7 @@ func enterConfigDir(t testing.TB) {
 		"tokens/opened":      secret + "'",
 		"tokens/large":       strings.Repeat(secret, 20_000),
 		"tokens/utf16":       "\xff\xfe" + secret,
+		"tokens/words":       "Bearer " + secret,
 	} {
 		simtest.WriteFile(t, name, content)
 	}

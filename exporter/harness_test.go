@@ -108,16 +108,6 @@ func startAPI(t testing.TB) *simtest.API {
 	return a
 }
 
-// startProvider is startReady with a provider of the accounts main and lab, of which every
-// collector fetches once during the test, and a watch.
-func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
-	t.Helper()
-	a := startAPI(t)
-	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
-	awaitResponses(t, a)
-	return a, p
-}
-
 // pending returns how many requests have no response yet.
 func pending(a *simtest.API) int {
 	return len(slices.DeleteFunc(a.Requests(), func(r simtest.Request) bool { return r.Status != 0 }))

@@ -16,7 +16,9 @@ import (
 // promised, during scrapes.
 func TestScrapesCauseNoRequests(t *testing.T) {
 	t.Parallel()
-	a, p := startProvider(t)
+	a := startAPI(t)
+	p := startReady(t, "--config.file="+configFile(t, a))
+	awaitResponses(t, a)
 	requests, page := len(a.Requests()), p.Scrape()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	for _, r := range a.Requests() {

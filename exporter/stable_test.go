@@ -2,35 +2,21 @@ package exporter
 
 import (
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
+	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
 // TestStable asserts that everything which testdata/stable.txt lists exists, with this type,
 // these labels and this severity.
 func TestStable(t *testing.T) {
-	exists := map[string]bool{}
-	addNames(exists)
-	addRules(t, exists)
-	for line := range strings.Lines(string(read(t, "testdata/stable.txt"))) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || fields[0] == "#" {
-			continue
-		}
-		if line = strings.Join(fields, " "); !exists[line] {
-			t.Errorf("%s: missing or changed; if this is intended, change the list and add it to CHANGELOG.md", line)
-		}
-	}
-}
-
-// addNames adds lines like those of the list for all metrics, flags and variables.
-func addNames(exists map[string]bool) {
+	exists := map[string]bool{} // lines like those of the list
 	for _, d := range runner.Definitions() {
 		exists[strings.Join(append([]string{"metric", d.Name, d.Type}, d.Labels...), " ")] = true
 	}
@@ -42,16 +28,9 @@ func addNames(exists map[string]bool) {
 			exists["variable "+strings.TrimPrefix(word, "$")] = true
 		}
 	}
-}
-
-// addRules adds lines like those of the list for all alerts and recording rules.
-func addRules(t *testing.T, exists map[string]bool) {
-	t.Helper()
-	files, err := filepath.Glob("../alerts/*.rules.yml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
+	rules, err := fs.Glob(os.DirFS("../alerts"), "*.rules.yml")
+	simtest.AssertEqual(t, "error", err, nil)
+	for _, file := range rules {
 		var content struct {
 			Groups []struct {
 				Rules []struct {
@@ -60,14 +39,18 @@ func addRules(t *testing.T, exists map[string]bool) {
 				}
 			}
 		}
-		if err := yaml.Unmarshal(read(t, file), &content); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		simtest.AssertEqual(t, file, yaml.Unmarshal(read(t, "../alerts/"+file), &content), nil)
 		for _, g := range content.Groups {
 			for _, r := range g.Rules {
 				exists["record "+r.Record] = true
 				exists["alert "+r.Alert+" "+r.Labels["severity"]] = true
 			}
+		}
+	}
+	for line := range strings.Lines(string(read(t, "testdata/stable.txt"))) {
+		line = strings.Join(strings.Fields(line), " ")
+		if line != "" && line[0] != '#' && !exists[line] {
+			t.Errorf("%s: missing or changed; if this is intended, change the list and add it to CHANGELOG.md", line)
 		}
 	}
 }

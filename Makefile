@@ -85,7 +85,7 @@ update: golden ## rewrite all golden and generated files
 	cp dashboards/*.json deploy/helm/server-rental-exporter/files/dashboards
 
 golden: ## rewrite the golden and generated files that follow from resources, flags and settings
-	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestExample|TestOverview|TestLandingPage' \
+	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestExample|TestOverview|TestSections' \
 	  ./collector ./config ./exporter ./internal/rentalapi ./web -update
 
 generated: update ## fail if a generated file is behind

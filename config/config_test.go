@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -115,29 +114,21 @@ func enterConfigDir(t testing.TB) {
 // TestPaths has each path of the configuration file: it is relative to the file, and not to the
 // working directory.
 func TestPaths(t *testing.T) {
-	dir := t.TempDir()
-	absolute := filepath.Join(dir, "sub")
-	if err := os.Mkdir(absolute, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	simtest.WriteCertificate(t, absolute)
-	simtest.WriteFile(t, filepath.Join(absolute, "text"), secret)
-	t.Chdir(dir)
-	for setting, c := range map[string]struct {
-		want string
-		got  func(c *Config) string
-	}{
-		"api: {http: {tls_config: {ca_file: cert.pem}}}":                                       {"sub/cert.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.CAFile }},
-		"api: {http: {tls_config: {cert_file: cert.pem, key_file: " + absolute + "/key.pem}}}": {"sub/cert.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.CertFile }},
-		"api: {http: {tls_config: {cert_file: " + absolute + "/cert.pem, key_file: key.pem}}}": {"sub/key.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.KeyFile }},
-		"api: {http: {http_headers: {X-Team: {files: [text]}}}}":                               {"sub/text", func(c *Config) string { return c.API.HTTP.HTTPHeaders.Headers["X-Team"].Files[0] }},
-		"accounts: [{name: main, token_file: text}]":                                           {"sub/text", func(c *Config) string { return c.Accounts[0].TokenFile }},
-		"account_files: [te*]": {"sub/text", func(c *Config) string { return c.Accounts[0].TokenFile }},
-	} {
-		simtest.WriteFile(t, "sub/rental.yml", setting)
-		config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file=sub/rental.yml"))
-		simtest.AssertEqual(t, setting, c.got(config), c.want)
-	}
+	t.Chdir(t.TempDir())
+	simtest.AssertEqual(t, "error", os.Mkdir("sub", 0o700), nil)
+	simtest.WriteCertificate(t, "sub")
+	simtest.WriteFile(t, "sub/text", secret)
+	simtest.WriteFile(t, "sub/found", secret)
+	simtest.WriteFile(t, "sub/rental.yml", `
+api: {http: {tls_config: {ca_file: cert.pem, cert_file: cert.pem, key_file: key.pem}, http_headers: {X-Team: {files: [text]}}}}
+accounts: [{name: main, token_file: text}]
+account_files: [fo*]
+`)
+	c := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file=sub/rental.yml"))
+	tls := c.API.HTTP.TLSConfig
+	simtest.AssertEqual(t, "paths",
+		[]string{tls.CAFile, tls.CertFile, tls.KeyFile, c.API.HTTP.HTTPHeaders.Headers["X-Team"].Files[0], c.Accounts[0].TokenFile, c.Accounts[1].TokenFile},
+		[]string{"sub/cert.pem", "sub/cert.pem", "sub/key.pem", "sub/text", "sub/text", "sub/found"})
 }
 
 // TestShardOf grows from each number of shards to the next: accounts move to the new shard

@@ -49,88 +49,71 @@ func prometheusHeaders() []string {
 	}
 }
 
-// BenchmarkScale measures one exporter with more and more accounts and servers, in a process
-// of its own, for a minute each. It takes ten minutes, hence SCALE=1.
+// BenchmarkScale measures one exporter with more and more accounts and servers, of a provider with TLS, as each
+// request has a handshake.
 func BenchmarkScale(b *testing.B) {
-	if os.Getenv("SCALE") == "" {
-		b.Skip("SCALE is not set")
-	}
 	for _, size := range []struct{ accounts, servers int }{{1, 10}, {1, 1000}, {10, 1000}, {100, 10}, {1000, 10}} {
 		b.Run(fmt.Sprintf("accounts=%d/servers=%d", size.accounts, size.servers), func(b *testing.B) {
-			for range b.N {
-				scale(b, size.accounts, size.servers)
-			}
+			a, tokens := simtest.Start(b, simulator.Options{}), map[string]string{}
+			server := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: a.URL.Host}))
+			defer server.Close()
+			ca := simtest.WriteFile(b, filepath.Join(b.TempDir(), "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+			a.URL.Scheme, a.URL.Host, a.Settings = "https", server.Listener.Addr().String(), "http: {tls_config: {ca_file: "+ca+"}}"
+			a.Change(func(w *simulator.World) {
+				for i := range size.accounts {
+					name := fmt.Sprintf("account-%d", i)
+					tokens[name] = "secret-" + name
+					w.Accounts[tokens[name]] = simulator.ExampleAccount(name, time.Now())
+					w.Accounts[tokens[name]].Servers = simulator.Servers(size.servers, time.Now())
+				}
+			})
+			measure(b, 1, func(int) {}, "--config.file="+a.ConfigFile(b.TempDir(), tokens, ""))
 		})
 	}
 }
 
-// scale has a provider with TLS, as each request has a handshake.
-func scale(b *testing.B, accounts, servers int) {
-	a, tokens := simtest.Start(b, simulator.Options{}), map[string]string{}
-	server := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: a.URL.Host}))
-	defer server.Close()
-	ca := simtest.WriteFile(b, filepath.Join(b.TempDir(), "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	a.URL.Scheme, a.URL.Host, a.Settings = "https", server.Listener.Addr().String(), "http: {tls_config: {ca_file: "+ca+"}}"
-	a.Change(func(w *simulator.World) {
-		for i := range accounts {
-			name := fmt.Sprintf("account-%d", i)
-			tokens[name] = "secret-" + name
-			w.Accounts[tokens[name]] = simulator.ExampleAccount(name, time.Now())
-			w.Accounts[tokens[name]].Servers = simulator.Servers(servers, time.Now())
-		}
-	})
-	p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), tokens, ""))
-	defer func() { _ = p.Cmd.Process.Kill() }()
-	p.WaitReady()
-
-	// A minute in which everything is refreshed, with a scrape every ten seconds.
-	before, size := p.Scrape(), 0
-	for range 6 {
-		time.Sleep(10 * time.Second)
-		size = len(p.Get("/metrics", prometheusHeaders()...).Body)
+// BenchmarkBounds measures an exporter at all bounds at once: of watches, of every list, and of what is
+// remembered of items that go. All ids change each minute.
+func BenchmarkBounds(b *testing.B) {
+	a := simtest.Start(b, simulator.Options{Unlimited: true})
+	watches := "watches:\n"
+	for i := range 100 {
+		watches += fmt.Sprintf("  - {name: watch-%d, min_cores: 1}\n", i)
 	}
-	after := p.Scrape()
-	b.ReportMetric(after.Values["process_cpu_seconds_total{}"]-before.Values["process_cpu_seconds_total{}"], "cpu-s/min")
-	b.ReportMetric(after.Values["process_resident_memory_bytes{}"]/(1<<20), "resident-MiB")
-	b.ReportMetric(float64(size)/1024, "KiB/scrape")
-	b.ReportMetric(0, "ns/op")
+	measure(b, 8, func(minute int) { a.Change(func(w *simulator.World) { fillToBounds(b, w, minute) }) },
+		"--config.file="+a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, watches))
 }
 
-// BenchmarkBounds measures the memory of an exporter at all bounds at once: of watches, of every list,
-// and of what is remembered of items that go. All ids change each minute. It takes ten minutes,
-// hence SCALE=1.
-func BenchmarkBounds(b *testing.B) {
+// measure measures an exporter in a process of its own for some minutes, with a scrape every ten seconds. That
+// takes long, hence SCALE=1.
+func measure(b *testing.B, minutes int, begin func(minute int), args ...string) {
 	if os.Getenv("SCALE") == "" {
 		b.Skip("SCALE is not set")
 	}
 	for range b.N {
-		a := simtest.Start(b, simulator.Options{Unlimited: true})
-		fill := func(minute int) { a.Change(func(w *simulator.World) { fillToBounds(b, w, minute) }) }
-		fill(0)
-		watches := "watches:\n"
-		for i := range 100 {
-			watches += fmt.Sprintf("  - {name: watch-%d, min_cores: 1}\n", i)
-		}
-		p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, watches))
+		begin(0)
+		p := simtest.StartProcess(b, args...)
 		p.WaitReady()
-		size, most := 0, 0
-		for minute := range 8 {
-			fill(minute + 1)
+		before, size, most := p.Scrape(), 0, 0
+		for minute := range minutes {
+			begin(minute + 1)
 			for range 6 {
 				time.Sleep(10 * time.Second)
 				size = len(p.Get("/metrics", prometheusHeaders()...).Body)
 			}
-			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
-			if err != nil {
-				b.Fatal(err)
-			}
-			_, err = fmt.Sscan(strings.SplitAfter(string(status), "VmHWM:")[1], &most)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Logf("minute %d: at most %d MiB resident, %d KiB a scrape", minute, most>>10, size>>10)
 		}
-		b.ReportMetric(float64(most)/1024, "resident-MiB")
+		after := p.Scrape()
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err = fmt.Sscan(strings.SplitAfter(string(status), "VmHWM:")[1], &most); err != nil {
+			b.Fatal(err)
+		}
+		const cpu, resident = "process_cpu_seconds_total{}", "process_resident_memory_bytes{}"
+		b.ReportMetric((after.Values[cpu]-before.Values[cpu])/float64(minutes), "cpu-s/min")
+		b.ReportMetric(after.Values[resident]/(1<<20), "resident-MiB")
+		b.ReportMetric(float64(most)/1024, "most-resident-MiB")
 		b.ReportMetric(float64(size)/1024, "KiB/scrape")
 		b.ReportMetric(0, "ns/op")
 		_ = p.Cmd.Process.Kill()

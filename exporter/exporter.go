@@ -77,9 +77,9 @@ func Main(ctx context.Context, env Environment) int {
 }
 
 // prepare returns the configuration to run with; nil if it has faults, or text is all that was asked for.
-func prepare(ctx context.Context, args []string, text *bytes.Buffer) (*options, *config.Config, error) {
+func prepare(ctx context.Context, args []string, text io.Writer) (*options, *config.Config, error) {
 	o, err := parse(args, text)
-	if err != nil || text.Len() > 0 {
+	if err != nil || o.printed {
 		return o, nil, err
 	}
 	if o.health {
@@ -170,9 +170,6 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	return errors.Join(failed, err, writeErr)
 }
 
-// accountInterval is the time between two searches for account files.
-const accountInterval = time.Minute
-
 // serve collects and serves until ctx ends, and then completes requests in progress.
 func (e *exporter) serve(ctx context.Context) error {
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more raises it
@@ -203,7 +200,7 @@ func (e *exporter) serve(ctx context.Context) error {
 
 // follow reloads the configuration when it is asked to, and looks for account files, until ctx ends.
 func (e *exporter) follow(ctx context.Context) error {
-	look := time.NewTicker(accountInterval)
+	look := time.NewTicker(time.Minute)
 	defer look.Stop()
 	for {
 		select {

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +38,7 @@ type options struct {
 	health                 bool
 	logLevel               string
 	logFormat              string
+	printed                bool     // whether help or version was printed, and nothing else is to do
 	variables              []string // environment variables that are in use
 }
 
@@ -84,12 +84,12 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	return app, o
 }
 
-// parse reads the command line; the options are those before the error. If help or version is asked for, it
-// writes text and returns no error. Values are validated later, so that all errors are reported together.
-func parse(args []string, text *bytes.Buffer) (*options, error) {
+// parse reads the command line; the options are those before the error. Values are validated later, so
+// that all errors are reported together.
+func parse(args []string, text io.Writer) (*options, error) {
 	app, o := newApplication(text)
-	app.Terminate(nil) // it parses the rest
-	if _, err := app.Parse(args); err != nil && text.Len() == 0 {
+	app.Terminate(func(int) { o.printed = true }) // called after printing only
+	if _, err := app.Parse(args); err != nil && !o.printed {
 		return o, fmt.Errorf("command line: %s; try --help", config.Line(repeatsArgument.ReplaceAllString(err.Error(), "$1 (argument not shown)")))
 	}
 	return o, nil

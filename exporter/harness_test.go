@@ -1,9 +1,9 @@
 package exporter
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // newTestExporter wires an exporter that does nothing yet.
 func newTestExporter(t testing.TB, args ...string) *exporter {
 	t.Helper()
-	o, err := parse(args, new(bytes.Buffer))
+	o, err := parse(args, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
+	"github.com/bmatcuk/doublestar/v4"
 	promconfig "github.com/prometheus/common/config"
 )
 
@@ -102,50 +102,21 @@ func (l *loader) addFound(places map[string]string) {
 
 // search returns the files that match a pattern; none is no fault, because a Secret may be empty. Unlike
 // filepath.Glob, it returns an error if it cannot look everywhere. It leaves out links to nothing, which
-// Kubernetes leaves for a moment.
+// Kubernetes leaves for a moment, names that begin with a dot, as its ..data, and files of editors.
 func search(pattern string) (files []string, err error) {
-	if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
+	files, err = doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors(), doublestar.WithFilesOnly(), doublestar.WithNoHidden())
+	if pattern == "" || errors.Is(err, doublestar.ErrBadPattern) {
 		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*")
 	}
-	paths, err := match(filepath.Clean(pattern))
-	for _, path := range paths {
-		info, statErr := os.Stat(path)
-		switch {
-		case errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.IsDir(), isLeftOut(filepath.Base(path)):
-		case statErr != nil:
-			return nil, statErr
-		default:
-			files = append(files, path)
-		}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		base, _ := doublestar.SplitPattern(filepath.Clean(pattern)) // to which its path is relative
+		pathErr.Path = filepath.Join(base, pathErr.Path)
 	}
-	return files, err
-}
-
-func match(pattern string) (paths []string, err error) {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}, nil
-	}
-	parent, base := filepath.Dir(pattern), filepath.Base(pattern)
-	dirs, err := match(parent)
-	for _, dir := range dirs {
-		entries, readErr := os.ReadDir(dir)
-		isFile := errors.Is(readErr, syscall.ENOTDIR) && dir != parent // a pattern of directories may match it
-		if readErr != nil && !isFile && !errors.Is(readErr, fs.ErrNotExist) {
-			return nil, readErr
-		}
-		for _, e := range entries {
-			if ok, _ := filepath.Match(base, e.Name()); ok && !isLeftOut(e.Name()) {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-	return paths, err
-}
-
-// isLeftOut returns whether a name is that of an editor's file, or begins with a dot: Kubernetes keeps a
-// Secret in ..data.
-func isLeftOut(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
+	return slices.DeleteFunc(files, func(path string) bool {
+		_, err := os.Stat(path)
+		name := filepath.Base(path)
+		return errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
+	}), err
 }
 
 // addAccount adds an account, and returns whether its name is valid and unique, and its token can

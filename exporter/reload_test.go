@@ -116,7 +116,7 @@ func TestLookForAccounts(t *testing.T) {
 		{"a directory that cannot be read, and one that is gone", func() {
 			link("loop", "deep/loop")
 			remove("more/lab.token")
-		}, "main x lab", "account_files[3]: open " + path("deep/loop") + ": too many levels"},
+		}, "main x lab", "account_files[3]: stat " + path("deep/loop") + ": too many levels"},
 		{"still", func() {}, "main x lab", ""},
 		{"readable again", func() { remove("deep/loop") }, "main x", "msg=\"account removed\" account=lab"},
 		{"faulty ones", func() {

@@ -43,7 +43,7 @@ func TestDemoContinues(t *testing.T) {
 		time.Sleep(time.Until(end))
 		var out, log bytes.Buffer
 		if status := exporter.Main(t.Context(), exporter.Environment{
-			Args: []string{"--demo", "--once"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &out, Stderr: &log,
+			Args: []string{"--demo", "--once"}, Stdout: &out, Stderr: &log,
 		}); status != 0 {
 			t.Fatalf("exit status %d: %s", status, log.String())
 		}

@@ -217,7 +217,7 @@ func TestProductionExporter(t *testing.T) {
 		t.Setenv("SERVER_RENTAL_CONFIG_FILE", simtest.WriteFile(t, filepath.Join(t.TempDir(), "config.yml"), strings.ReplaceAll(config, inside, dir)))
 		var out, log bytes.Buffer
 		code := exporter.Main(context.Background(), exporter.Environment{
-			Args: append(s.Command, "--config.check"), LookupEnv: os.LookupEnv, Stdout: &out, Stderr: &log,
+			Args: append(s.Command, "--config.check"), Stdout: &out, Stderr: &log,
 		})
 		for _, want := range wants {
 			if code != 0 || !strings.Contains(out.String(), want) {

@@ -307,7 +307,7 @@ var perExporter = regexp.MustCompile(`instance|sum by \(code\)`)
 // have values.
 func TestDemo(t *testing.T) {
 	var page bytes.Buffer
-	environment := exporter.Environment{Args: []string{"--demo", "--once"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &page, Stderr: t.Output()}
+	environment := exporter.Environment{Args: []string{"--demo", "--once"}, Stdout: &page, Stderr: t.Output()}
 	simtest.AssertEqual(t, "exit status", exporter.Main(t.Context(), environment), 0)
 	var series []object
 	for _, parts := range regexp.MustCompile(`(?m)^(server_\w+?|up|process_\w+?|\w+:\w+:\w+)(_total|_bucket)?(?:\{(.*)\})? (\S+)$`).FindAllStringSubmatch(page.String()+changes, -1) {

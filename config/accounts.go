@@ -152,15 +152,14 @@ func validName(name string) bool {
 
 // ReadToken returns the token without surrounding white space, if it is a valid header value.
 // The error contains neither content nor path; it wraps that of the file system.
-func (a Account) ReadToken() (string, error) {
+func (a Account) ReadToken() (token string, err error) {
 	content := []byte(a.Token)
 	if a.TokenFile != "" {
-		var err error
 		if content, err = readFile(a.TokenFile, maxSecret); err != nil {
 			return "", err
 		}
 	}
-	token := string(bytes.TrimSpace(content))
+	token = string(bytes.TrimSpace(content))
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
 	}
@@ -172,9 +171,6 @@ func (a Account) ReadToken() (string, error) {
 	}
 	return token, nil
 }
-
-// maxSecret bounds a file that is read at each request, in bytes.
-const maxSecret = 64 << 10
 
 // readFile returns the content of a regular file of at most so many bytes. A pipe is an error:
 // it would block until it has a writer. The error does not contain the path.

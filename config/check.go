@@ -32,6 +32,9 @@ const (
 	maxShards   = 1000 // far above what one provider's rate limits allow
 	maxWatches  = 100  // with 2,000 plans, they make 200,000 series
 
+	// Bytes of the configuration file, where 100,000 accounts are far less, and of a file that is read at each request.
+	maxFile, maxSecret = 32 << 20, 64 << 10
+
 	// Requests in a minute: the provider requires fewer than 60 public ones from one address, and
 	// at most 120 with one token.
 	maxPublic, maxAccount = 59, 120

@@ -138,9 +138,6 @@ func (l *loader) decode() bool {
 	return len(messages) == 0
 }
 
-// maxFile bounds the configuration file, in bytes: one with 100,000 accounts is far smaller.
-const maxFile = 32 << 20
-
 // nodeFaults returns the faults in a node and below it that YAML's package ignores when it decodes
 // into a struct.
 func nodeFaults(n *yaml.Node) (messages []string) {

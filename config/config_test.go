@@ -62,6 +62,21 @@ func mustLoad(t testing.TB, flags *Flags) *Config {
 	return config
 }
 
+// TestLoadPlainHTTP has the hosts to which tokens may be sent unencrypted, and others.
+func TestLoadPlainHTTP(t *testing.T) {
+	enterConfigDir(t)
+	for host, allowed := range map[string]bool{
+		"127.0.0.1": true, "127.9.9.9:8080": true, "[::1]:80": true, "localhost": true, "LocalHost:1": true,
+		"rental.example": false, "10.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "127.1": false,
+		"localhost.example": false, "[::2]": false, "127.0.0.1.example": false,
+	} {
+		_, err := load(t, parseFlags(t, nil, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=tokens/main"))
+		if (err == nil) != allowed {
+			t.Errorf("%s: got %v", host, err)
+		}
+	}
+}
+
 func TestAccountDoesNotPrintItsToken(t *testing.T) {
 	config := Config{Accounts: []Account{{Name: "default", Token: secret}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {

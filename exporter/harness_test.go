@@ -204,5 +204,5 @@ func serversConfig(t testing.TB, servers int, prefix string) (args []string) {
 			s["hostname"] = prefix + simulator.Text(s, "hostname")
 		}
 	})
-	return []string{"--config.file=" + a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
+	return []string{"--config.file=" + a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, hourly())}
 }

@@ -122,10 +122,8 @@ func (o *options) configure() (*config.Config, error) {
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
-	if cfg != nil && o.discovery {
-		if _, isEnabled := cfg.Collectors["servers"]; !isEnabled {
-			errs = append(errs, errors.New("--web.enable-service-discovery: needs the collector servers, which must be enabled"))
-		}
+	if cfg != nil && o.discovery && cfg.Collectors["servers"].Interval == 0 {
+		errs = append(errs, errors.New("--web.enable-service-discovery: needs the collector servers, which must be enabled"))
 	}
 	return cfg, errors.Join(append(errs, o.checkServer()...)...)
 }

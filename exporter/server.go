@@ -30,11 +30,10 @@ import (
 
 // handler serves all paths. Collectors that a reload starts run until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	revision := version.GetRevision()
 	metrics := &exposition.Handler{Publisher: e.runner.Publisher, Gatherer: e.registry, OnError: func(err error) {
 		level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
 	}}
-	o := web.Options{Version: "version " + version.Version + ", revision " + revision[:min(len(revision), 8)], MetricsPath: e.options.telemetryPath, Metrics: metrics}
+	o := web.Options{Version: fmt.Sprintf("version %s, revision %.8s", version.Version, version.GetRevision()), MetricsPath: e.options.telemetryPath, Metrics: metrics}
 	if !e.options.disableExporterMetrics {
 		o.Metrics = promhttp.InstrumentMetricHandler(e.registry, metrics)
 	}

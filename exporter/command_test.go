@@ -62,6 +62,14 @@ func TestOutputFails(t *testing.T) {
 			t.Errorf("%s: got status %d, log:\n%s\nwant 1 and the cause", command, code, &log)
 		}
 	}
+	closed, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // as Go's runtime does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	var log simtest.Buffer
+	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, Stdout: closed, Stderr: &log})
+	simtest.AssertEqual(t, "closed: exit status", code, 1)
 }
 
 func TestSignals(t *testing.T) {

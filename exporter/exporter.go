@@ -155,6 +155,9 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 // printOnce fetches everything and prints it, or nothing if it is interrupted. The error says what
 // failed.
 func (e *exporter) printOnce(ctx context.Context) error {
+	if isClosed(e.env.Stdout) {
+		return errors.New("standard output: closed")
+	}
 	failed := e.runner.Once(ctx, e.loaded.Load().spec())
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %w", ctx.Err())
@@ -168,6 +171,22 @@ func (e *exporter) printOnce(ctx context.Context) error {
 	}
 	_, writeErr := text.WriteTo(e.env.Stdout)
 	return errors.Join(failed, err, writeErr)
+}
+
+// isClosed returns whether an output was closed at the start. Go then opens the null device in its place, to
+// be read, too, which a shell's > does not.
+func isClosed(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return false
+	}
+	info, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || nullErr != nil || !os.SameFile(info, null) {
+		return false
+	}
+	_, err = f.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
 }
 
 // serve collects and serves until ctx ends, and then completes requests in progress.

@@ -10,14 +10,17 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 )
 
-// column is a column of a table: its source and its format.
+// column is a column of a table, or a line of numbers: its source and its format.
 type column struct {
 	label, ref string // whose values it shows: a label, or a query
 	expr       string // of the query, if it is for this column
 	name       string
 	properties []property
+	coloured   bool // by these
 	sorts      bool // the rows
 }
+
+func line(ref, name, expr string) column { return column{ref: ref, name: name, expr: expr} }
 
 // link is one of a cell.
 type link struct {
@@ -37,25 +40,21 @@ func flexible(label, name string, minWidth int) column {
 
 // address is a label with an address: a cell whose text is the name of the column opens it.
 func address(label, name, expr string) column {
-	return fixed(label, name, 60).from(expr).mapped(words(".+", name, plain)).linked(link{name, "${__value.raw}", true})
+	return fixed(label, name, 60).from(expr).mapped(words(".+", name, plain)).centred().linked(link{name, "${__value.raw}", true})
 }
 
-// number is the value of a query as a column. state is one that is mapped to a text on a background,
-// when a timestamp in seconds, and money an amount of US dollars, which the title says: Grafana 13 cuts a number that is too wide on the left.
+// number is the value of a query as a column. state is one that is mapped to a text on a background, and money an amount of
+// US dollars, which the title says: Grafana 13 cuts a number that is too wide on the left.
 func number(ref, name string, width int, expr string) column {
-	return column{ref: ref, name: name, expr: expr}.with("custom.width", width)
+	return line(ref, name, expr).with("custom.width", width)
 }
 
 func state(ref, name string, width int, expr string, texts []mapping) column {
-	return number(ref, name, width, expr).mapped(texts...).filled()
-}
-
-func when(ref, name string, width int, expr, unit string) column {
-	return number(ref, name, width, "1e3 * "+expr).unit(unit)
+	return number(ref, name, width, expr).mapped(texts...).centred()
 }
 
 func money(ref, name, expr string) column {
-	return column{ref: ref, name: name, expr: expr}.with("custom.minWidth", 90).decimals(2)
+	return line(ref, name, expr).with("custom.minWidth", 90).decimals(2)
 }
 
 func (c column) with(id string, value any) column {
@@ -65,19 +64,19 @@ func (c column) with(id string, value any) column {
 func (c column) unit(unit string) column { return c.with("unit", unit) }
 func (c column) decimals(n int) column   { return c.with("decimals", n) }
 func (c column) linked(l link) column    { return c.with("links", []link{l}) }
-func (c column) colours(steps *dashboard.ThresholdsConfig) column {
-	return c.with("thresholds", steps).mapped()
+func (c column) centred() column         { return c.with("custom.align", "center") }
+
+func (c column) colours(first string, more ...step) column {
+	return c.with("thresholds", rising(first, more...)).mapped()
 }
 
-// mapped colours the text of each value; filled the background instead.
 func (c column) mapped(m ...mapping) column {
-	return c.with("mappings", append(m, noData("–"))).with("custom.cellOptions", object{"type": "color-text"})
+	c.coloured = true
+	return c.with("mappings", append(m, noData("–", none)))
 }
 
-func (c column) filled() column {
-	c.properties = solid(c.properties)
-	return c.with("custom.align", "center").with("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
-}
+// filled is a property: cells with the colours of their values.
+var filled = set("custom.cellOptions", object{"type": "color-background", "mode": "basic"})
 
 // from sets the query that has the column's label.
 func (c column) from(expr string) column { c.expr = expr; return c }
@@ -92,7 +91,7 @@ func (c column) ascending() column {
 // table shows one row for each set of labels. Grafana merges the rows of all queries that have the
 // same labels, so that all must have those of a row, and one may have more for columns.
 func (p panel) table(description string, columns ...column) dashboard.Panel {
-	p.description = description
+	p.description, p.noValue = description, "None is known"
 	var queries []query
 	for _, c := range columns {
 		switch q := rows(cmp.Or(c.ref, c.label), c.expr); {
@@ -115,7 +114,7 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 	for _, l := range p.hidden {
 		hidden[l] = true
 	}
-	p.overrides = append([]override{ofPattern("/.*/", set("noValue", "–"))}, p.overrides...)
+	p.overrides = append([]override{overriding(ofPattern, "/.*/", set("noValue", "–"))}, p.overrides...)
 	for i, c := range columns {
 		field := c.label
 		if c.ref != "" {
@@ -123,7 +122,10 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 		}
 		names[field], order[field] = c.name, i
 		delete(hidden, field)
-		p.overrides = append(p.overrides, ofName(c.name, c.properties...))
+		if c.coloured {
+			c.properties = append(c.properties, filled)
+		}
+		p.overrides = append(p.overrides, overriding(ofName, c.name, c.properties...))
 	}
 	o := table.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
 	if p.total {
@@ -133,7 +135,6 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 		name, descending := strings.CutPrefix(name, "-")
 		o.SortBy = append(o.SortBy, common.TableSortByFieldState{DisplayName: name, Desc: &descending})
 	}
-	p.noValue = cmp.Or(p.noValue, "No current data: see Health")
 	out := p.build("table", o, common.TableFieldOptions{MinWidth: new(60.0), Align: "auto"}, "thresholds", queries)
 	if len(queries) > 1 {
 		out.Transformations = []transformation{
@@ -142,6 +143,7 @@ func (p panel) table(description string, columns ...column) dashboard.Panel {
 			{Id: "partitionByValues", Options: object{"fields": []string{"Time"}, "naming": object{"asLabels": false}}},
 		}
 	}
-	out.Transformations = append(out.Transformations, transformation{Id: "organize", Options: object{"renameByName": names, "excludeByName": hidden, "indexByName": order}})
+	organize := object{"renameByName": names, "excludeByName": hidden, "indexByName": order}
+	out.Transformations = append(out.Transformations, transformation{Id: "organize", Options: organize})
 	return out
 }

@@ -57,30 +57,32 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="lab"}`:                "60x60",
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="servers", account="lab"}`:                "60x60",
 	}, "10m", map[string]map[string]float64{
-		"status/901/api": one(3), "status/901/since": one(480_000), "status/901/failing": one(2), "status/901/unknown": one(-1),
+		"status/901/api": one(1), "status/901/token": one(1), "status/901/since": one(600_000), "status/901/failing": one(2), "status/901/unknown": one(3),
 		"accounts/107/token": {`{account="main"}`: 2, `{account="lab"}`: -1},
 	}},
-	{"no exporter, no rules", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/901/api": one(-1), "status/901/rules": one(1)}},
+	{"no exporter, no rules", map[string]string{`up{job="a", instance="a"}`: "1x60"}, "10m", map[string]map[string]float64{"stock/901/api": one(-1), "stock/901/unknown": one(1), "status/901/rules": one(1)}},
 	{"requests fail", map[string]string{
 		`server_rental_exporter_api_errors_total{job="a", instance="a", path="/plans", reason="timeout"}`: "0+1x120",
 	}, "90m", map[string]map[string]float64{"status/404/errors": {`{path="/plans", reason="timeout"}`: 60}}},
-	{"three alerts fire, one of which nobody is told, and one is pending", map[string]string{
+	{"four alerts fire, one of which nobody is told, and one is pending", map[string]string{
 		`plan:server_rental_plan_in_stock:avg90d`: "1x60",
 		`ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", severity="critical", kind="state", account="main", server="s"}`:      "1x60",
 		`ALERTS_FOR_STATE{alertname="ServerRentalServerSuspended", severity="critical", kind="state", account="main", server="s"}`:                 "60x60",
 		`ALERTS_FOR_STATE{alertname="ServerRentalExporterDown", severity="critical", kind="state"}`:                                                "60x60",
 		`ALERTS{alertname="ServerRentalConfigurationBackInStock", alertstate="firing", severity="warning", kind="news", plan="p", location="fra"}`: "1x60",
 		`ALERTS{alertname="ServerRentalPlanSoldOut", alertstate="firing", severity="info", kind="news", plan="p"}`:                                 "1x60",
+		`ALERTS{alertname="ServerRentalBalanceLow", alertstate="firing", severity="warning", kind="state", account="main"}`:                        "1x60",
 		`ALERTS{alertname="ServerRentalExporterDown", alertstate="pending", severity="critical", kind="state"}`:                                    "1x60",
 		`server_rental_server_info{job="a", instance="a", account="main", server="s", hostname="web"}`:                                             "1x60",
 		`server_rental_server_info{job="a", instance="b", account="main", server="s", hostname="web"}`:                                             "1x60",
 	}, "10m", map[string]map[string]float64{
-		"status/901/critical": one(1), "status/901/warnings": {`{kind="news"}`: 1}, "status/901/rules": {},
+		"status/901/critical": one(1), "status/901/warnings": one(1), "status/901/news": one(1), "status/901/rules": {},
 		"status/109/count": {
 			`{alertname="ServerRentalServerSuspended", severity="critical"}`: 1, `{alertname="ServerRentalConfigurationBackInStock", severity="warning: news"}`: 1,
+			`{alertname="ServerRentalBalanceLow", severity="warning"}`: 1,
 		},
-		"status/109/since": {`{alertname="ServerRentalServerSuspended", severity="critical"}`: 60_000},
-		"status/109/what":  {`{alertname="ServerRentalServerSuspended", account="main", what="   web  "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", plan="p", what=" fra    "}`: 1},
+		"status/109/since": {`{alertname="ServerRentalServerSuspended"}`: 60_000},
+		"status/109/what":  {`{alertname="ServerRentalServerSuspended", account="main", what="   web  "}`: 2, `{alertname="ServerRentalConfigurationBackInStock", plan="p", what=" fra    "}`: 1, `{alertname="ServerRentalBalanceLow", account="main", what="     "}`: 1},
 	}},
 	{"maintenance of one of two components", map[string]string{
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="status", account=""}`:                "1x60",
@@ -106,8 +108,8 @@ var states = []state{
 		`plan:server_rental_plan_away_seconds:avg30d{plan="p"}`:                                                                  "30x120",
 	}, "2h", map[string]map[string]float64{
 		"stock/110/since": {`{plan="p"}`: 1_500_000}, "plan/101/for": {`{plan="p"}`: 5700}, "plan/103/restocks": {}, "plan/103/away": {`{plan="p"}`: 30},
-		"stock/501/since": {`{account="main", configuration="c"}`: 60_000},
-		"stock/110/share": {}, "plan/103/known": {`{plan="p"}`: 8100},
+		"stock/501/changed": {`{account="main", configuration="c"}`: 60_000, `{account="main", configuration="old"}`: 90_000},
+		"stock/110/share":   {}, "plan/103/known": {`{plan="p"}`: 8100},
 	}},
 	{"rules have run for eight days", map[string]string{
 		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`: "_x10100 1x60",
@@ -118,14 +120,21 @@ var states = []state{
 		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`: "1x20 stale",
 		`plan:server_rental_plan_in_stock:max{plan="p"}`:               "1x20 stale",
 	}, "40m", map[string]map[string]float64{"plan/101/stock": {}, "plan/101/gone": one(1_200_000), "plan/103/restocks": {}}},
-	{"one of three accounts is known", map[string]string{
-		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
-		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`:                      "20x60",
-		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
-		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="lab"}`:  "60x60",
-		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="held"}`: "60x60",
+	{"one of three accounts is known, and of one the data is old", map[string]string{
+		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                     "12.5x60",
+		`server_rental_account_balance_usd{job="a", instance="a", account="lab"}`:                                      "100x60",
+		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`:                     "20x60",
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="main"}`:         "1x60",
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="lab"}`:          "0x60",
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="held"}`:         "0x60",
+		`server_rental_server_status{job="a", instance="a", account="lab", server="s", status="active"}`:               "1x60",
+		`server_rental_account_funded_until_timestamp_seconds{job="a", instance="a", account="lab"}`:                   "0x60",
+		`server_rental_account_funded_until_timestamp_seconds{job="a", instance="a", account="main"}`:                  "87000x60",
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="servers", account="lab"}`:          "0x60",
+		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="servers", account="lab"}`: "60x60",
 	}, "10m", map[string]map[string]float64{
-		"accounts/701/balance": one(12.5), "accounts/701/unknown": one(2), "accounts/701/missing": one(7.5),
+		"accounts/701/balance": one(12.5), "accounts/701/unknown": one(2), "accounts/701/missing": one(7.5), "accounts/701/until": one(1),
+		"accounts/107/left": {`{account="main"}`: 1}, "accounts/107/balance": {`{account="main"}`: 12.5}, "accounts/304/status": {},
 	}},
 	{"money of two accounts", map[string]string{
 		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="main", type="renewal", month="current"}`:  "60x60",
@@ -140,10 +149,10 @@ var states = []state{
 		`server_rental_exporter_build_info{job="a", instance="a"}`: "1x60",
 	}, "10m", map[string]map[string]float64{"status/901/down": {}}},
 	{"all accounts are known; neither a watch nor a saved configuration exists", map[string]string{
-		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                      "12.5x60",
-		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="account", account="main"}`: "60x60",
-		`server_rental_configurations{job="a", instance="a", account="main"}`:                                           "0x60",
-		`server_rental_catalog_plans{job="a", instance="a"}`:                                                            "15x60",
+		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                             "12.5x60",
+		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="main"}`: "1x60",
+		`server_rental_configurations{job="a", instance="a", account="main"}`:                                  "0x60",
+		`server_rental_catalog_plans{job="a", instance="a"}`:                                                   "15x60",
 	}, "10m", map[string]map[string]float64{"accounts/701/unknown": {}, "stock/501/stock": {}, "stock/601/plans": one(-1)}},
 	{"no account is configured", map[string]string{
 		`server_rental_exporter_build_info{job="a", instance="a"}`:                                                "1x60",
@@ -174,7 +183,7 @@ func exporterDown(t *testing.T) state {
 				case q.RefID == "api":
 					s.want[key] = one(-1)
 				case q.RefID == "unknown" && q.Panel.Title == "Health": // the alerts of what expired
-					s.want[key] = one(-1)
+					s.want[key] = one(1)
 				case q.RefID == "down":
 					s.want[key][`up{job="a", instance="a"}`] = 0
 				case q.Panel.Title == "Errors in the last hour": // the past
@@ -235,8 +244,7 @@ func queries(t *testing.T, values map[string]string) map[string]string {
 
 type object = map[string]any
 
-// expression is what a query is expected to give at a time. promtool loads samples up to the last of all
-// times, and some queries look forward.
+// expression is what a query is expected to give at a time.
 func expression(expr, at string, samples ...object) object {
 	return object{"expr": expr, "eval_time": at, "exp_samples": samples}
 }
@@ -259,7 +267,7 @@ func TestStates(t *testing.T) {
 	all := queries(t, map[string]string{"currency": "usd", "plan": "p", "__interval": "5m", "__rate_interval": "5m"})
 	var tests []object
 	for _, s := range append(states, exporterDown(t), older(t)) {
-		series, expressions := []object{}, []object{expression("none", "192h")}
+		series, expressions := []object{}, []object{}
 		for selector, values := range s.series {
 			series = append(series, object{"series": selector, "values": values})
 		}
@@ -299,9 +307,6 @@ account_configuration:server_rental_configuration_in_stock:avg30d{account="main"
 up 0
 `
 
-// perExporter matches queries that show each exporter, or the sum of what they send.
-var perExporter = regexp.MustCompile(`instance|sum by \(code\)`)
-
 // TestDemo lets promtool evaluate each query on a month in which two exporters export what the demo does:
 // there is a result, unless one of the states has one, and one exporter alone gives the same. Variables
 // have values.
@@ -317,7 +322,7 @@ func TestDemo(t *testing.T) {
 			series = append(series, object{"series": selector, "values": parts[4] + increase})
 		}
 	}
-	expressions := []object{expression("none", "35d")}
+	expressions := []object{expression("none", "35d")} // only with later samples does promtool's topk take the first of equals
 	expect := func(expr string, samples ...object) {
 		expressions = append(expressions, expression(expr, "31d", samples...))
 	}
@@ -333,7 +338,7 @@ func TestDemo(t *testing.T) {
 		if !otherwise[expr] {
 			expect("count("+expr+") > bool 0 # "+key, object{"labels": "{}", "value": 1})
 		}
-		if perExporter.MatchString(expr) {
+		if strings.Contains(expr, "instance") { // shows each exporter
 			continue
 		}
 		alone, err := parser.NewParser(parser.Options{}).ParseExpr(expr)

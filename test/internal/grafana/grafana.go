@@ -42,8 +42,7 @@ type Panel struct {
 	}
 	Transformations []Transformation
 	Options         struct {
-		SortBy    []SortBy
-		ColorMode string // of a tile
+		SortBy []SortBy
 	}
 }
 
@@ -114,8 +113,10 @@ func Interpolate(expr string, values map[string]string) string {
 			return value
 		}
 		switch name {
-		case "account", "location", "plan":
-			return ".+" // the value of All
+		case "account", "plan":
+			return ".+" // the value of All, or like all that are listed
+		case "location", "watch":
+			return ".*"
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns
 		}

@@ -45,7 +45,7 @@ func lack(c column) column  { return c.colours(good, from(0.005, bad)) }
 // sums says how many of the chosen accounts are not known.
 func sums() dashboard.Panel {
 	first := "bottomk(1, " + perServer("server_renews_timestamp_seconds") + ")"
-	return panel{id: 701, title: "Money, USD", w: 7, h: 8, decimals: new(2.0), lines: true}.number(
+	return panel{id: 701, title: "Money, USD", w: 7, h: 8, decimals: new(2.0), lines: true, noValue: "No account is known"}.number(
 		"Of all chosen accounts: the days until the first renewal that a balance cannot pay, ten years ahead at most; what is due "+
 			"within 30 days, without VAT. Accounts that cannot be fetched are not known, and not in the coloured lines.",
 		funds(line("until", "paid for", "min("+days+")").unit("suffix: days")),
@@ -72,7 +72,7 @@ func accountTable() dashboard.Panel {
 		debt(money("balance", "Balance", balance)),
 		money("week", "Due, 7 d", due("7")),
 		money("month", "Due, 30 d", due("30")),
-		state("factor", "Two-factor", 100, perAccount("account_two_factor_enabled"), yesNo("On", "Off", warn)),
+		state("factor", "Two-factor", 100, dated(perAccount("account_two_factor_enabled"), "account", "account"), yesNo("On", "Off", warn)),
 	)
 }
 

@@ -76,14 +76,15 @@ func noData(text, colour string) mapping {
 	return mapping{SpecialValueMap: &dashboard.SpecialValueMap{Type: "special", Options: options}}
 }
 
+// yesNo are the texts of 1 and 0, and of dated ones.
 func yesNo(yes, no, noColour string) []mapping {
-	return []mapping{value("1", yes, good), value("0", no, noColour)}
+	return []mapping{value("1", yes, good), value("0", no, noColour), value("2", no, unknown), value("3", yes, unknown)}
 }
 
 var (
 	stockTexts    = yesNo("In stock", "Sold out", bad)
 	noAccountText = value("-2", "No account", warn)
-	stockStates   = append([]mapping{value("2", "Sold out", unknown), value("3", "In stock", unknown), noAccountText}, stockTexts...)
+	stockStates   = append([]mapping{noAccountText}, stockTexts...)
 	successTexts  = yesNo("Working", "Failing", bad)
 	// States as the provider reports them. Only operational is known to be good.
 	componentStates = []mapping{words("/^operational$/i", "OK", good), words("/maintenance/i", "", plain), words(".+", "", bad)}
@@ -182,7 +183,7 @@ func (p panel) number(description string, lines ...column) dashboard.Panel {
 	if p.sparkline { // has the colour
 		o.GraphMode, o.ColorMode, p.steps = "area", "none", rising(plain)
 	}
-	if p.lines {
+	if o.WideLayout = p.lines; p.lines {
 		o.Orientation = "horizontal"
 	}
 	return p.build("stat", o, nil, "thresholds", queries)

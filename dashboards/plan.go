@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 func onePlan() board {
 	price := panel{id: 301, title: "Price, " + inCurrency, w: 5, h: 8, decimals: new(2.0), sparkline: true}.number(
 		help("plan_price_usd_per_month")+" Behind it, how it was in the time range.",
-		line("A", "per month", by("plan", prices("plan_price_", thisPlan))))
+		line("A", "newest, per month", by("plan", prices("plan_price_", thisPlan))))
 	locations := panel{id: 401, title: "Locations", w: 4, h: 8, sort: "Location"}.table(
 		"The locations that offer the plan, in stock or not.",
 		locationColumn("plan", "stock").from(gauge("location", "plan_offered", thisPlan)))
@@ -22,13 +22,12 @@ func onePlan() board {
 
 func planStock() dashboard.Panel {
 	of := func(name string) string { return gauge("plan", "plan_"+name, thisPlan) }
-	stock := own("plan_in_stock", thisPlan)
-	listed := "max(max_over_time(timestamp(" + stock + ")[30d:5m]))"
+	removed := "max(max_over_time(" + own("plan_removed_timestamp_seconds", thisPlan) + "[30d])) and on () " + own("catalog_plans")
 	return panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 8, lines: true}.number(
 		help("plan_in_stock")+" What is old is grey. For how long it has been so, as far as alerts/stock.rules.yml recorded it within "+
-			"90 days, or when it was last listed; and the alternative that the provider names while the plan is sold out.",
+			"90 days, or since when it is not listed; and the alternative that the provider names while the plan is sold out.",
 		line("stock", "stock", dated(of("in_stock"), "", "plans")).mapped(stockStates...),
-		line("gone", "not listed since", "1e3 * "+listed+" and on () "+own("catalog_plans")+" unless on () "+stock).unit(ago),
+		line("gone", "not listed since", "1e3 * "+removed+" unless on () "+own("plan_in_stock", thisPlan)).unit(ago),
 		line("for", "for", "time() - "+known("plan", lastChange(thisPlan), "plan_in_stock")).unit(span).decimals(1),
 		line("price", "per month", by("plan", prices("plan_price_", thisPlan))).decimals(2),
 		line("cores", "cores", of("cpu_cores")),

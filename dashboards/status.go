@@ -164,10 +164,9 @@ const (
 
 // Names of metrics of collectors.
 const (
-	success   = "exporter_collector_success"
-	succeeded = "exporter_collector_last_success_timestamp_seconds"
-	interval  = "exporter_collector_interval_seconds"
-	rejected  = "exporter_api_token_rejected"
+	success  = "exporter_collector_success"
+	interval = "exporter_collector_interval_seconds"
+	rejected = "exporter_api_token_rejected"
 )
 
 // health says whether what a dashboard shows is current: on the dashboard of the status, also why not.
@@ -195,7 +194,7 @@ func health(board string) dashboard.Panel {
 	}
 	p.w, p.h, p.lines = 9, 7, true
 	lines = slices.Insert(lines, 1,
-		line("since", "last success", "1e3 * "+gauge("", succeeded)).unit(ago),
+		line("since", "last success", "1e3 * "+gauge("", "exporter_collector_last_success_timestamp_seconds")).unit(ago),
 		line("down", "{{instance}}", "up == 0 and on (job, instance) last_over_time("+own("exporter_build_info")+"[7d])").
 			mapped(value("0", "Down", bad)),
 		line("failing", "collectors fail", "count("+gauge(perCollector, interval)+") - sum("+gauge(perCollector, success)+" > 0) > 0").

@@ -47,7 +47,8 @@ func watchTable() dashboard.Panel {
 	return panel{id: 601, title: "Watches", w: 8, h: 6, sort: "Watch", links: configuring("watches", "watches")}.table(
 		"The watches, which lead to their plans: how many match, and how many of these are in stock, which is empty while plans "+
 			"cannot be fetched. If no plan matches, check the criteria.",
-		flexible("watch", "Watch", 120).linked(linkTo("stock", "stock", "Its plans", "var-watch=${__value.raw}&var-location=$__all&var-plan=$__all")),
+		flexible("watch", "Watch", 120).
+			linked(linkTo("stock", "stock", "Its plans", "var-watch=${__value.raw}&var-location=$__all&var-plan=$__all")),
 		number("now", "In stock", 75, gauge("watch", "watch_plans_in_stock")+" and on () "+works("plans")).
 			colours(none, from(1, plain)),
 		number("plans", "Plans", 125, by("watch", own("watch_plans")+" or on () 0 * "+own("catalog_plans")+" - 1")).

@@ -116,14 +116,16 @@ var states = []state{
 		`plan:server_rental_plan_in_stock:max{plan="p"}`:               "1x30 0x30 _x10050 1x60",
 	}, "169h", map[string]map[string]float64{"plan/103/restocks": {`{plan="p"}`: 1}}},
 	{"a plan is not listed any more", map[string]string{
-		`server_rental_catalog_plans{job="a", instance="a"}`:           "15x60",
-		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`: "1x20 stale",
-		`plan:server_rental_plan_in_stock:max{plan="p"}`:               "1x20 stale",
+		`server_rental_catalog_plans{job="a", instance="a"}`:                            "15x60",
+		`server_rental_plan_in_stock{job="a", instance="a", plan="p"}`:                  "1x20 stale",
+		`server_rental_plan_removed_timestamp_seconds{job="a", instance="a", plan="p"}`: "_x20 1200x5 stale",
+		`plan:server_rental_plan_in_stock:max{plan="p"}`:                                "1x20 stale",
 	}, "40m", map[string]map[string]float64{"plan/101/stock": {}, "plan/101/gone": one(1_200_000), "plan/103/restocks": {}}},
 	{"one of three accounts is known, and of one the data is old", map[string]string{
 		`server_rental_account_balance_usd{job="a", instance="a", account="main"}`:                                     "12.5x60",
 		`server_rental_account_balance_usd{job="a", instance="a", account="lab"}`:                                      "100x60",
 		`server_rental_account_renewals_due_usd{job="a", instance="a", account="main", days="30"}`:                     "20x60",
+		`server_rental_account_two_factor_enabled{job="a", instance="a", account="lab"}`:                               "1x60",
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="main"}`:         "1x60",
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="lab"}`:          "0x60",
 		`server_rental_exporter_collector_success{job="a", instance="a", collector="account", account="held"}`:         "0x60",
@@ -134,7 +136,7 @@ var states = []state{
 		`server_rental_exporter_collector_interval_seconds{job="a", instance="a", collector="servers", account="lab"}`: "60x60",
 	}, "10m", map[string]map[string]float64{
 		"accounts/701/balance": one(12.5), "accounts/701/unknown": one(2), "accounts/701/missing": one(7.5), "accounts/701/until": one(1),
-		"accounts/107/left": {`{account="main"}`: 1}, "accounts/107/balance": {`{account="main"}`: 12.5}, "accounts/304/status": {},
+		"accounts/107/left": {`{account="main"}`: 1}, "accounts/107/balance": {`{account="main"}`: 12.5}, "accounts/304/status": {}, "accounts/107/factor": {`{account="lab"}`: 3},
 	}},
 	{"money of two accounts", map[string]string{
 		`server_rental_transactions_month_debit_usd{job="a", instance="a", account="main", type="renewal", month="current"}`:  "60x60",

@@ -194,14 +194,15 @@ var legend = common.VizLegendOptions{DisplayMode: "list", Placement: "bottom", S
 // timeline shows a coloured band for each series. Value mappings have to cover all values: the
 // legend lists their texts, which thresholds would replace.
 func (p panel) timeline(description string, queries ...query) dashboard.Panel {
-	p.description, p.noValue = description, "Nothing in this time range"
+	p.description = description
 	o := statetimeline.Options{
 		ShowValue: "never", RowHeight: 0.8, MergeValues: new(true), AlignValue: new(common.TimelineValueAlignmentLeft),
 		Legend: legend, Tooltip: common.VizTooltipOptions{Mode: "single", Sort: "none"},
 	}
 	c := statetimeline.FieldConfig{LineWidth: new(uint32(0)), FillOpacity: new(uint32(75))}
 	out := p.build("state-timeline", o, c, "palette-classic", queries)
-	out.Interval = new("5m") // contains two scrapes, and a sample of the demo's history
+	out.FieldConfig.Defaults.NoValue = nil // would be in the legend, for gaps
+	out.Interval = new("5m")               // contains two scrapes, and a sample of the demo's history
 	// Drops the response of a query without series, which is an error in this panel.
 	out.Transformations = []transformation{{Id: "filterFieldsByName", Options: object{"include": object{"pattern": "/.*/"}}}}
 	return out

@@ -115,7 +115,6 @@ func incidents() dashboard.Panel {
 
 func collectors() []dashboard.Panel {
 	of := func(name string) string { return gauge(perCollector, "exporter_collector_"+name, accountOrPublic) }
-	failing := by(perCollector, over("min", success, account))
 	return []dashboard.Panel{
 		panel{id: 301, title: "Collectors", w: 24, h: 10}.table(
 			"Whether the last fetch of each collector succeeded, at any exporter; its last success; and invalid "+
@@ -129,7 +128,7 @@ func collectors() []dashboard.Panel {
 			"The public collectors, and the chosen accounts, of which a fetch failed at every exporter in an interval.",
 			course("up", "All others", by("", over("max", "exporter_build_info"))),
 			course("public", "{{collector}}", by("collector", over("min", success, `account=""`))+" == 0"),
-			course("accounts", "Account {{account}}", "min by (account) ("+failing+") == 0")),
+			course("accounts", "Account {{account}}", "min by (account) ("+by(perCollector, over("min", success, account))+") == 0")),
 	}
 }
 

@@ -26,13 +26,13 @@ func stock() board {
 // Columns of stock, which look the same in all tables.
 func stockColumn(expr string) column          { return state("stock", "Stock", 88, expr, stockStates) }
 func priceColumn(expr string) column          { return number("price", "Price", 70, expr).decimals(2) }
-func agoColumn(ref, name, expr string) column { return number(ref, name, 132, "1e3 * "+expr).unit(ago) }
+func agoColumn(ref, name, expr string) column { return number(ref, name, 140, "1e3 * "+expr).unit(ago) }
 func shareColumn(expr string) column {
 	return number("share", "Share", 62, expr).unit(percent).decimals(0)
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 137).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 129).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
@@ -95,7 +95,7 @@ func planTable() dashboard.Panel {
 			"for. Stays is how long a plan stays in stock, and Share for which share of the time, of 30 days, after a week; Since is "+
 			"when that changed, within 90 days. These three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
-		planColumn("stock").with("custom.minWidth", 155),
+		planColumn("stock").with("custom.minWidth", 145),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
 		priceColumn(by("plan", prices("plan_price_", plan))),
 		number("where", "Where", 85, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").

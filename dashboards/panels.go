@@ -28,8 +28,8 @@ var datasource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datas
 // One palette, of backgrounds: no colour of text has enough contrast in both of Grafana's themes, but its white text on
 // these has. Red says bad and green good, grey is what is not known, and what has no colour has the panel's background.
 const (
-	good, warn, bad = "#1a7f37", "#a85000", "#c4162a"
-	plain, unknown  = "#1f60c4", "#6e6e6e"
+	good, warn, bad = "#15702f", "#9a4600", "#c4162a"
+	plain, unknown  = "#1f60c4", "#606060"
 	none            = "panel-bg"
 )
 
@@ -174,7 +174,7 @@ func (p panel) number(description string, lines ...column) dashboard.Panel {
 	}
 	p.mappings = append(p.mappings, noData(p.noValue, unknown))
 	o := stat.NewOptions()
-	o.GraphMode, o.ColorMode, o.TextMode = "none", "background_solid", "value_and_name"
+	o.GraphMode, o.ColorMode, o.TextMode, o.Orientation = "none", "background_solid", "value_and_name", "auto"
 	o.ReduceOptions = common.ReduceDataOptions{Calcs: []string{"lastNotNull"}, Fields: new("")}
 	o.Text = &common.VizTextDisplayOptions{TitleSize: new(14.0)} // by default tiny in low panels
 	if p.field != "" {

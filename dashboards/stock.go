@@ -26,13 +26,13 @@ func stock() board {
 // Columns of stock, which look the same in all tables.
 func stockColumn(expr string) column          { return state("stock", "Stock", 88, expr, stockStates) }
 func priceColumn(expr string) column          { return number("price", "Price", 70, expr).decimals(2) }
-func agoColumn(ref, name, expr string) column { return number(ref, name, 140, "1e3 * "+expr).unit(ago) }
+func agoColumn(ref, name, expr string) column { return number(ref, name, 136, "1e3 * "+expr).unit(ago) }
 func shareColumn(expr string) column {
 	return number("share", "Share", 62, expr).unit(percent).decimals(0)
 }
 
 func planColumn(board string) column {
-	return flexible("plan", "Plan", 129).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
+	return flexible("plan", "Plan", 140).linked(linkTo(board, "plan", "This plan", "var-plan=${__value.raw}"))
 }
 
 func locationColumn(board, to string) column {
@@ -40,7 +40,7 @@ func locationColumn(board, to string) column {
 }
 
 func accountColumn(board string) column {
-	return flexible("account", "Account", 93).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
+	return flexible("account", "Account", 86).linked(linkTo(board, "accounts", "This account", "var-account=${__value.raw}"))
 }
 
 func watchTable() dashboard.Panel {
@@ -95,7 +95,7 @@ func planTable() dashboard.Panel {
 			"for. Stays is how long a plan stays in stock, and Share for which share of the time, of 30 days, after a week; Since is "+
 			"when that changed, within 90 days. These three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
-		planColumn("stock").with("custom.minWidth", 145),
+		planColumn("stock").with("custom.minWidth", 155),
 		address("order", "Order", once("plan", "order", "plan_links_info", plan)),
 		priceColumn(by("plan", prices("plan_price_", plan))),
 		number("where", "Where", 85, "count by (plan) ("+gauge("plan, location", "plan_offered", plan)+")").unit("suffix: places").
@@ -106,7 +106,7 @@ func planTable() dashboard.Panel {
 		agoColumn("since", "Since", known("plan", lastChange(plan), "plan_in_stock")),
 		number("cores", "Cores", 60, of("cpu_cores")),
 		number("memory", "Memory", 78, of("memory_bytes")).unit("bytes").decimals(0),
-		flexible("storage", "Storage", 140).from(once("plan", "storage", "plan_info", plan)),
+		flexible("storage", "Storage", 128).from(once("plan", "storage", "plan_info", plan)),
 	)
 }
 

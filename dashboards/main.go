@@ -105,21 +105,21 @@ func variable(name, board string) cog.Builder[dashboard.VariableModel] {
 // linkTo leads from a cell of a dashboard to another one. It keeps the time range and all variables
 // that both have; those in the query replace the present choice.
 func linkTo(from, to, title, query string) link {
-	parts := []string{query}
+	parts := []string{"${__url_time_range}"}
 	for _, v := range variablesOf[from] {
 		if slices.Contains(variablesOf[to], v) && !strings.Contains(query, "var-"+v+"=") {
 			parts = append(parts, "${"+v+":queryparam}")
 		}
 	}
-	return link{Title: title, URL: "/d/" + uidPrefix + to + "?" + strings.Join(append(parts, "${__url_time_range}"), "&")}
+	return link{Title: title, URL: "/d/" + uidPrefix + to + "?" + strings.Join(append(parts, query), "&")}
 }
 
 // build returns the dashboard.
 func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2 is for Grafana 12 and newer
-	d := dashboard.NewDashboardBuilder(b.title). //nolint:staticcheck // as above
-							Uid(uidPrefix+b.name).Description(b.description).Version(1).Time(b.from, "now").Refresh("1m").
-							Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).
-							Tags([]string{"server-rental", "prometheus"})
+	d := dashboard.NewDashboardBuilder(b.title) //nolint:staticcheck // as above
+	d.Uid(uidPrefix+b.name).Description(b.description).Version(1).Time(b.from, "now").Refresh("1m").
+		Timezone(cmp.Or(b.timezone, "browser")).Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Tags([]string{"server-rental", "prometheus"})
 	if b.name == "plan" { // not in the list of dashboards, which would pass several plans
 		d.Tags([]string{"prometheus"})
 	}

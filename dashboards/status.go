@@ -117,8 +117,8 @@ func collectors() []dashboard.Panel {
 	of := func(name string) string { return gauge(perCollector, "exporter_collector_"+name, accountOrPublic) }
 	return []dashboard.Panel{
 		panel{id: 301, title: "Collectors", w: 24, h: 10}.table(
-			"Whether the last fetch of each collector succeeded, at any exporter; its last success; and invalid "+
-				"items. Public collectors have no account.",
+			"Whether the last fetch of each collector succeeded, at any exporter; its last success; and invalid items. "+
+				"Public collectors have no account.",
 			state("success", "Last fetch", 92, of("success"), successTexts).ascending(),
 			flexible("collector", "Collector", 120), accountColumn("status"),
 			agoColumn("last", "Last success", of("last_success_timestamp_seconds")),

@@ -28,16 +28,14 @@ var (
 	accountCreated      = accountSet.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
 )
 
-func account() Resource {
-	return Resource{
-		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
-		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-		Metrics: accountSet,
-		get:     getAccount,
-		changes: &changeKind{changes: []change{
-			{of: attrState, to: "false", event: "two-factor authentication switched off", lastOfAny: accountTwoFactorOff},
-		}},
-	}
+var account = Resource{
+	Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
+	Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
+	Metrics: accountSet,
+	get:     getAccount,
+	changes: &changeKind{changes: []change{
+		{of: attrState, to: "false", event: "two-factor authentication switched off", lastOfAny: accountTwoFactorOff},
+	}},
 }
 
 func getAccount(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {

@@ -10,11 +10,10 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-// Changes holds the changes from one response of a collector to the next. It is immutable. The zero
-// value is that before the first response.
+// Changes remembers the items of a collector's responses, and what changed from one to the next. The
+// zero value is that before the first response.
 type Changes struct {
-	Metrics []*metric.Sample // metrics of all changes so far
-	Events  []Event          // events of the last response
+	Metrics []*metric.Sample // metrics of all changes so far; replaced, and never changed
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
 	isCurrent bool // whether the last response is shown: items that it lacks are added
@@ -56,7 +55,7 @@ type change struct {
 	from, to  string             // the values before and after; empty for any
 	event     string             // message; empty if there is none. It has the values before and after if to is empty
 	total     *metric.Definition // counter of the item
-	last      *metric.Definition // time of the item's last change
+	last      *metric.Definition // time of the item's last change; that of a removal ends when the item returns
 	lastOfAny *metric.Definition // time of the last change of any item
 	previous  *metric.Definition // number of the item before its last change
 }
@@ -66,16 +65,12 @@ const maxChanges = 6
 
 // changeKind describes the changes of one kind of items.
 type changeKind struct {
-	changes []change
-	absent  values             // values before an item is added
-	removed *metric.Definition // time at which an item was removed, until it returns; nil if there is none
-
-	forgets   bool // whether a removed item that returns is added; else only after rememberFor
-	remembers int  // most bytes of items that are not listed; 0 for maxKept
-	tolerated int  // responses in a row that may lack an item before it is removed
+	changes   []change
+	absent    values // values before an item is added
+	forgets   bool   // whether a removed item that returns is added; else only after rememberFor
+	remembers int    // most bytes of items that are not listed; 0 for maxKept
+	tolerated int    // responses in a row that may lack an item before it is removed
 }
-
-var componentChanges = &changeKind{changes: []change{{of: attrState, event: "component state changed"}}}
 
 // itemID identifies an item of a response. Texts that are not needed are empty.
 type itemID [2]string
@@ -87,18 +82,17 @@ type item struct {
 	labels []string    // labels of the item's metrics, without the account
 	keys   [][2]string // keys of all its events
 	detail [][2]string // more keys, for events without a value before
-
-	isUnmatched bool // whether it is listed but ignored: it is remembered as sold out, and not removed
 }
 
-// record is what is remembered of an item. It is removed if a time of that is set.
+// record is what is remembered of an item.
 type record struct {
 	item
-	since, listed, removed time.Time // times of the first and the last response with it, and of its removal
-	restocked              time.Time // last time at which it came in stock
-	missing                int       // complete responses in a row that lacked it
-	tallies                [maxChanges]tally
-	previous               string // value of an attribute before its last change
+	since, listed time.Time // times of the first and the last response with it
+	removed       time.Time // time of its removal; zero if it is not removed
+	restocked     time.Time // last time at which it came in stock
+	missing       int       // complete responses in a row that lacked it
+	tallies       [maxChanges]tally
+	previous      string // value of an attribute before its last change
 }
 
 // tally is the number of times that a change happened to an item, and the last of these times.
@@ -115,76 +109,71 @@ const (
 	recordBytes = 800
 )
 
-// Step returns the changes up to a snapshot of a resource, which is shown from now on.
-func (c Changes) Step(r *Resource, account string, s Snapshot, now time.Time) Changes {
-	next := c.step(r.changes, s.items, s.partial, now)
+// Step compares a snapshot of a resource, which is shown from now on, with those before, and returns
+// the events.
+func (c *Changes) Step(r *Resource, account string, s Snapshot, now time.Time) []Event {
+	events := c.step(r.changes, s.items, nil, s.partial, now)
 	b := newBuilder(account)
-	next.addMetrics(b, r.changes)
-	next.Metrics = b.Metrics()
-	return next
+	c.addMetrics(b, r.changes)
+	c.Metrics = b.Metrics()
+	return events
 }
 
-// Forget returns the changes after the data expired. The next response brings no changes: what was
-// not known has not changed. What that one lacks is added if it comes later.
-func (c Changes) Forget() Changes {
-	next := Changes{last: c.last, records: make(map[itemID]record, len(c.records))}
+// Forget makes all values unknown, because the data expired: the next response brings no changes. What
+// that one lacks is added if it comes later.
+func (c *Changes) Forget() {
+	c.isCurrent = false
 	for id, r := range c.records {
 		r.values = values{}
-		next.records[id] = r
+		c.records[id] = r
 	}
-	return next
 }
 
-// step returns the changes up to a response with items; if they are partial, others may exist.
-func (c Changes) step(kind *changeKind, items []item, partial bool, now time.Time) Changes {
-	next := Changes{isCurrent: true, last: map[*metric.Definition]timestamp{}, records: make(map[itemID]record, len(items))}
-	maps.Copy(next.last, c.last)
-	unmatched := map[itemID]bool{}
+// step compares the items of a response with the former ones, and returns the events. If the response is
+// partial, it may lack items that exist. Unmatched items are listed but ignored: if they are remembered,
+// then as sold out.
+func (c *Changes) step(kind *changeKind, items []item, unmatched map[itemID]bool, partial bool, now time.Time) (events []Event) {
+	former, wasCurrent := c.records, c.isCurrent
+	c.records, c.isCurrent, c.SoldOut, c.kept = make(map[itemID]record, len(items)), true, false, 0
 	for _, i := range items {
-		r, found := c.records[i.id]
-		if i.isUnmatched {
-			unmatched[i.id] = found
-			continue
-		}
+		r, found := former[i.id]
+		delete(former, i.id)
 		before := r.values[attrIdentity]
 		isOther := before != "" && i.values[attrIdentity] != "" && before != i.values[attrIdentity]
-		if isOther && r.removed.IsZero() {
-			next.remove(kind, &r, now)
+		if isOther {
+			events = append(events, c.remove(kind, &r, now)...)
 		}
 		if !found || isOther || !r.removed.IsZero() && now.Sub(r.listed) >= rememberFor {
 			r = record{since: now}
-			if c.isCurrent {
+			if wasCurrent {
 				r.values = kind.absent
 				r.values[attrPresence] = isGone
 			}
 		}
-		next.list(kind, i, r, now)
+		events = append(events, c.list(kind, i, r, now)...)
 	}
 	byID := func(a, b itemID) int { return slices.Compare(a[:], b[:]) }
-	for _, id := range slices.SortedFunc(maps.Keys(c.records), byID) {
-		r := c.records[id]
-		if _, listed := next.records[id]; listed {
-			continue
-		}
-		if unmatched[id] {
+	for _, id := range slices.SortedFunc(maps.Keys(former), byID) {
+		r := former[id]
+		switch {
+		case unmatched[id]:
 			r.values[attrStock] = "false"
-			r.leave(now)
-		}
-		if !partial && r.removed.IsZero() {
-			if r.values[attrPresence] == "" { // that it went while the data was not known is no change
-				continue
-			}
+			events = append(events, c.remove(kind, &r, now)...)
+		case partial || !r.removed.IsZero():
+		case r.values[attrPresence] == "": // that it went while the data was unknown is no change
+			continue
+		default:
 			if r.missing++; r.missing > kind.tolerated {
-				next.remove(kind, &r, now)
+				events = append(events, c.remove(kind, &r, now)...)
 			}
 		}
-		next.keep(kind, r, now)
+		c.keep(kind, r, now)
 	}
-	return next
+	return events
 }
 
-// list keeps the record of an item that is listed, and tells its changes since its former record.
-func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
+// list keeps the record of an item that is listed, and returns the events since its former record.
+func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) []Event {
 	before := r.values
 	for a, value := range i.values {
 		i.values[a] = cmp.Or(value, before[a])
@@ -195,24 +184,20 @@ func (c *Changes) list(kind *changeKind, i item, r record, now time.Time) {
 	}
 	c.SoldOut = c.SoldOut || i.values[attrStock] == "false" || i.values[attrStock] == "true" && now.Sub(r.restocked) < rememberFor
 	r.item, r.listed, r.removed, r.missing = i, now, time.Time{}, 0
-	c.tell(kind, &r, before, now)
+	events := c.count(kind, &r, before, now)
 	c.records[i.id] = r
+	return events
 }
 
-// remove tells that an item was removed.
-func (c *Changes) remove(kind *changeKind, r *record, now time.Time) {
-	before := r.values
-	r.values[attrPresence], r.values[attrClass] = isGone, kind.absent[attrClass]
-	c.tell(kind, r, before, now)
-	r.leave(now)
-}
-
-// leave marks an item as removed, which is not told of it again.
-func (r *record) leave(now time.Time) {
+// remove marks the record of an item as removed, unless it is, and returns the events.
+func (c *Changes) remove(kind *changeKind, r *record, now time.Time) (events []Event) {
 	if r.removed.IsZero() {
-		r.removed = now
+		before := r.values
+		r.values[attrPresence], r.values[attrClass] = isGone, kind.absent[attrClass]
+		events = c.count(kind, r, before, now)
+		r.removed, r.values[attrPresence], r.keys, r.detail = now, "", nil, nil // that it returns is no change
 	}
-	r.values[attrPresence], r.keys, r.detail = "", nil, nil
+	return events
 }
 
 // keep keeps the record of an item that is not listed, unless it went too long ago, or is added again
@@ -232,8 +217,8 @@ func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
 	}
 }
 
-// tell counts the changes of an item since its former values, and adds their events.
-func (c *Changes) tell(kind *changeKind, r *record, before values, now time.Time) {
+// count counts the changes of an item since its former values, and returns their events.
+func (c *Changes) count(kind *changeKind, r *record, before values, now time.Time) (events []Event) {
 	for n, change := range kind.changes {
 		from, to := before[change.of], r.values[change.of]
 		if from == "" || to == "" || from == to || from != cmp.Or(change.from, from) || to != cmp.Or(change.to, to) {
@@ -244,6 +229,9 @@ func (c *Changes) tell(kind *changeKind, r *record, before values, now time.Time
 			r.previous = from
 		}
 		if change.lastOfAny != nil {
+			if c.last == nil {
+				c.last = map[*metric.Definition]timestamp{}
+			}
 			c.last[change.lastOfAny] = timestamp(now.Unix())
 		}
 		if change.event == "" {
@@ -253,12 +241,13 @@ func (c *Changes) tell(kind *changeKind, r *record, before values, now time.Time
 		if change.to == "" {
 			keys = [][2]string{{"before", from}, {"after", to}}
 		}
-		c.Events = append(c.Events, Event{now, change.event, slices.Concat(r.keys, keys)})
+		events = append(events, Event{now, change.event, slices.Concat(r.keys, keys)})
 	}
+	return events
 }
 
 // addMetrics adds the metrics of the items that are remembered.
-func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
+func (c *Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 	for d, at := range c.last {
 		b.Add(d, float64(at))
 	}
@@ -268,16 +257,14 @@ func (c Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 			if change.total != nil && cmp.Or(r.values[change.of], kind.absent[change.of]) != "" { // counted from the first known value on
 				b.AddCreated(change.total, tally.n, r.since, r.labels...)
 			}
-			if change.last != nil && tally.at > 0 {
+			isOver := change.to == isGone && r.removed.IsZero()
+			if change.last != nil && tally.at > 0 && !isOver {
 				b.Add(change.last, float64(tally.at), r.labels...)
 			}
 			if change.previous != nil && r.previous != "" {
 				number, _ := strconv.ParseFloat(r.previous, 64) // numberText wrote it
 				b.Add(change.previous, number, r.labels...)
 			}
-		}
-		if kind.removed != nil && !r.removed.IsZero() {
-			b.Add(kind.removed, float64(r.removed.Unix()), r.labels...)
 		}
 	}
 }

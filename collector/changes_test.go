@@ -37,7 +37,7 @@ func plansOf(t *testing.T, c catalog, at time.Time) Snapshot {
 	if c == nil {
 		c = catalog{}
 	}
-	s := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": c})).mustFetch()
+	s := newBodyTest(t, plans, simtest.Encode(t, simulator.Object{"data": c})).mustFetch()
 	s.MadeAt = at
 	return s
 }
@@ -116,16 +116,16 @@ func TestChanges(t *testing.T) {
 		{"removed and then expired", []moment{{0, all, false}, {1, without, false}, {20, without, true}}, []string{"", "plan removed a", ""}, values{"removed_timestamp_seconds": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			changes, resource := Changes{}, plans()
+			var changes Changes
 			var events []string
 			for _, m := range c.moments {
 				if m.expired {
-					changes = changes.Forget().Forget()
+					changes.Forget()
+					changes.Forget()
 				}
 				now := today.Add(time.Duration(m.minute) * time.Minute)
-				changes = changes.Step(&resource, "", plansOf(t, m.catalog, now), now)
 				var texts []string
-				for _, e := range changes.Events {
+				for _, e := range changes.Step(&plans, "", plansOf(t, m.catalog, now), now) {
 					texts = append(texts, e.Message+" "+e.Keys[0][1])
 				}
 				events = append(events, strings.Join(texts, ", "))
@@ -148,23 +148,23 @@ func TestChanges(t *testing.T) {
 
 // TestIDsWithSpaces has configurations whose ids, plans and locations are the same one after another.
 func TestIDsWithSpaces(t *testing.T) {
-	f := newFetchTest(t, configurations())
+	f := newFetchTest(t, configurations)
 	f.account.Configurations = []simulator.Object{{"id": "a b", "plan": "c", "location": "fra", "in_stock": false}, {"id": "a", "plan": "b c", "location": "fra", "in_stock": true}}
 	f.mustFetch()
 	f.account.Configurations[0]["in_stock"] = true
 	f.mustFetch()
-	simtest.AssertEqual(t, "events", eventTexts(f.changes.Events), []string{"configuration in stock: configuration=a b plan=c location=fra"})
+	simtest.AssertEqual(t, "events", eventTexts(f.events), []string{"configuration in stock: configuration=a b plan=c location=fra"})
 	simtest.AssertEqual(t, "series", len(f.changes.Metrics), 5)
 }
 
 // TestChangesForgets has a catalog with other plans in each response, as an auction has.
 func TestChangesForgets(t *testing.T) {
-	changes, watched, resource := Changes{}, Watched{Watch: Watch{Name: "w", GPU: ptr(false)}}, plans()
+	changes, watched := Changes{}, Watched{Watch: Watch{Name: "w", GPU: ptr(false)}}
 	for i := range 300 {
 		now := today.Add(time.Duration(i) * time.Minute)
 		s := plansOf(t, catalog{inStock(fmt.Sprint("plan ", i))}, now)
-		changes = changes.Step(&resource, "", s, now)
-		watched = watched.Step(Known{Data: s.Data}, now)
+		changes.Step(&plans, "", s, now)
+		watched.step(s.Data, now)
 	}
 	simtest.AssertEqual(t, "plans that are remembered", []int{len(changes.records), len(watched.changes.records)}, []int{61, 61})
 
@@ -176,10 +176,13 @@ func TestChangesForgets(t *testing.T) {
 		return items
 	}
 	for _, text := range []string{"p", strings.Repeat("p", 2_000)} {
-		many := Changes{}.Step(&resource, "", Snapshot{items: itemsOf(6_000, text)}, today)
-		watched.changes.records = many.records
-		changes = many.Step(&resource, "", Snapshot{}, today)
-		watched = watched.Step(Known{Data: plansOf(t, nil, today).Data}, today)
+		many := Snapshot{items: itemsOf(6_000, text)}
+		for _, c := range []*Changes{&changes, &watched.changes} {
+			*c = Changes{}
+			c.Step(&plans, "", many, today)
+		}
+		changes.Step(&plans, "", Snapshot{}, today)
+		watched.step(plansOf(t, nil, today).Data, today)
 		for most, n := range map[int]int{maxKept: len(changes.records), watchChanges.remembers: len(watched.changes.records)} {
 			if size := n * (recordBytes + 2*len(text)); size > most || size < most*9/10 {
 				t.Errorf("got %d plans that are remembered, want those that take %d bytes", n, most)
@@ -191,7 +194,7 @@ func TestChangesForgets(t *testing.T) {
 // TestSoldOut waits for the restock of an item while it is not known whether it is in stock. In
 // another location, it is another one.
 func TestSoldOut(t *testing.T) {
-	f := newFetchTest(t, configurations())
+	f := newFetchTest(t, configurations)
 	var got []bool
 	for _, c := range []struct {
 		location string
@@ -270,7 +273,7 @@ func TestAccountChanges(t *testing.T) {
 		responses []response
 	}{
 		// A server that is missing from one response only did not go, and one that is canceled goes once.
-		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
 			{[]simulator.Object{first, second}, nil, nil},
 			{[]simulator.Object{first}, nil, nil},
 			{[]simulator.Object{first, second}, nil, nil},
@@ -288,19 +291,19 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
 		}},
 		// A status that becomes known together with another price did not change.
-		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
 			{[]simulator.Object{server("srv_1", "", 10.0)}, nil, nil},
 			{[]simulator.Object{server("srv_1", "canceled", 20.0)}, nil, values{"server_last_price_change_timestamp_seconds": 1, "server_previous_price_usd_per_month": 10}},
 		}},
 		// The id of a server that stands for another one: the other one is added, without a price before.
-		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
 			{rebuilt("old", "2024-01-01T00:00:00Z", 50), nil, nil},
 			{rebuilt("renamed", "2024-01-01", 50), nil, nil},
 			{rebuilt("renamed", nil, 50), nil, nil},
 			{rebuilt("other", "2026-02-28T00:00:00Z", 99), []string{"server removed: server=srv_1 hostname=renamed", "server added: server=srv_1 hostname=other"}, serverValues(3, 3, nil)},
 			{rebuilt("other", "2026-02-28T00:00:00Z", 99), nil, serverValues(3, 3, nil)},
 		}},
-		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
 			{topup("pending"), nil, nil},
 			{topup("confirming"), topupChanged("pending", "confirming"), nil},
 			{topup("confirming")[1:], nil, nil},
@@ -310,7 +313,7 @@ func TestAccountChanges(t *testing.T) {
 			{topup("failed"), topupChanged("paid", "failed"), failed(6)},
 		}},
 		// Money that was seen and not credited. Without any, an end is none of it.
-		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
 			{topup("confirming"), nil, nil},
 			{topup("expired"), topupChanged("confirming", "expired"), failed(1)},
 			{topup("canceled"), topupChanged("expired", "canceled"), failed(1)},
@@ -327,7 +330,7 @@ func TestAccountChanges(t *testing.T) {
 			{credited("confirming", 1, nil), topupChanged("expired", "confirming"), failed(12)},
 			{credited("expired", 1, nil), topupChanged("confirming", "expired"), failed(14)},
 		}},
-		{topups(), func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
 			{topup("pending"), nil, nil},
 			{credited("paid", nil, 10), topupChanged("pending", "paid"), nil},
 			{credited("pending", nil, nil), topupChanged("paid", "pending"), nil},
@@ -338,7 +341,7 @@ func TestAccountChanges(t *testing.T) {
 			{credited("confirming", nil, nil), topupChanged("paid", "confirming"), failed(4)},
 			{credited("paid", nil, 4), topupChanged("confirming", "paid"), failed(8)},
 		}},
-		{account(), func(a *simulator.Account, items []simulator.Object) { a.Account = items[0] }, []response{
+		{account, func(a *simulator.Account, items []simulator.Object) { a.Account = items[0] }, []response{
 			{owner("a", false), nil, nil},
 			{owner("a", true), nil, nil},
 			{owner("a", nil), nil, nil},
@@ -347,7 +350,7 @@ func TestAccountChanges(t *testing.T) {
 			{owner("b", false), nil, values{"account_two_factor_off_timestamp_seconds": 3}},
 		}},
 		// A configuration that is not understood in full is the same one. One of another place is not.
-		{configurations(), func(a *simulator.Account, items []simulator.Object) { a.Configurations = items }, []response{
+		{configurations, func(a *simulator.Account, items []simulator.Object) { a.Configurations = items }, []response{
 			{saved("p", true, 50), nil, stay},
 			{saved("p", true, 80), []string{"configuration price changed: configuration=c plan=p location=fra before=50 after=80"}, repriced},
 			{saved(nil, nil, nil), nil, repriced},
@@ -357,7 +360,7 @@ func TestAccountChanges(t *testing.T) {
 			{saved("q", true, 90), []string{"configuration removed: configuration=c plan=p location=fra"}, with(stay, "configurations_last_removed_timestamp_seconds", 6)},
 		}},
 		// What the first complete response after expired data lacks is added if it comes later.
-		{sshKeys(), func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
+		{sshKeys, func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
 			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, nil},
 			{[]simulator.Object{expired, key("k1", "a"), {}}, nil, nil}, // k2 may be the one without id
 			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, nil},
@@ -365,13 +368,13 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{key("k1", "a")}, nil, nil},
 			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, keysChanged(5)},
 		}},
-		{servers(), func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
 			{[]simulator.Object{first, second}, nil, nil},
 			{[]simulator.Object{expired, first}, nil, nil},
 			{[]simulator.Object{first, second}, []string{"server added: server=srv_2 hostname="}, values{"servers_last_added_timestamp_seconds": 2}},
 		}},
 		// A key whose fingerprint or type is not understood did not change.
-		{sshKeys(), func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
+		{sshKeys, func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
 			{[]simulator.Object{key("k1", nil)}, nil, nil},
 			{[]simulator.Object{key("k1", "a")}, nil, nil},
 			{[]simulator.Object{key("k1", nil)}, nil, nil},
@@ -388,12 +391,13 @@ func TestAccountChanges(t *testing.T) {
 		for i, r := range c.responses {
 			what := fmt.Sprintf("%s: response %d", c.resource.Name, i)
 			if len(r.items) > 0 && r.items[0]["expired"] == true {
-				f.changes, r.items = f.changes.Forget(), r.items[1:]
+				f.changes.Forget()
+				r.items = r.items[1:]
 			}
 			c.set(f.account, r.items)
 			f.response.Received = today.Add(time.Duration(i) * time.Minute)
 			f.mustFetch()
-			simtest.AssertEqual(t, what+": events", eventTexts(f.changes.Events), append([]string{}, r.events...))
+			simtest.AssertEqual(t, what+": events", eventTexts(f.events), append([]string{}, r.events...))
 			got := values{}
 			for series, value := range exposed(t, f.changes.Metrics) {
 				name, labels, _ := strings.Cut(strings.TrimPrefix(series, metric.Namespace), "{")
@@ -449,7 +453,7 @@ func TestEvents(t *testing.T) {
 			}
 			fetch := func() []string {
 				f.mustFetch()
-				return eventTexts(f.changes.Events)
+				return eventTexts(f.events)
 			}
 			simtest.AssertEqual(t, "first sight", fetch(), []string{})
 			simtest.AssertEqual(t, "no change", fetch(), []string{})

@@ -41,21 +41,17 @@ var (
 	configurationPreviousUSD     = configurationSet.Gauge("configuration_previous_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT, before it last changed.", "account", "configuration", "plan", "location")
 )
 
-var configurationChanges = &changeKind{changes: []change{
-	{of: attrPresence, to: isGone, event: "configuration removed", lastOfAny: configurationsLastRemoved},
-	{of: attrStock, to: "true", event: "configuration in stock", total: configurationRestocks, last: configurationLastRestock},
-	{of: attrStock, to: "false", event: "configuration sold out", total: configurationSellouts, last: configurationLastSellout},
-	{of: attrPrice, event: "configuration price changed", last: configurationLastPriceChange, previous: configurationPreviousUSD},
-}}
-
-func configurations() Resource {
-	return Resource{
-		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
-		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
-		Metrics: configurationSet,
-		get:     getList(1_000, addConfigurations),
-		changes: configurationChanges,
-	}
+var configurations = Resource{
+	Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
+	Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second},
+	Metrics: configurationSet,
+	get:     getList(1_000, addConfigurations),
+	changes: &changeKind{changes: []change{
+		{of: attrPresence, to: isGone, event: "configuration removed", lastOfAny: configurationsLastRemoved},
+		{of: attrStock, to: "true", event: "configuration in stock", total: configurationRestocks, last: configurationLastRestock},
+		{of: attrStock, to: "false", event: "configuration sold out", total: configurationSellouts, last: configurationLastSellout},
+		{of: attrPrice, event: "configuration price changed", last: configurationLastPriceChange, previous: configurationPreviousUSD},
+	}},
 }
 
 func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, struct{ Max *count }], s *Snapshot) {

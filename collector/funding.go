@@ -25,34 +25,32 @@ var (
 // DerivedDefinitions lists the metrics that follow from the data of an account and the time.
 func DerivedDefinitions() []*metric.Definition { return derivedSet }
 
-// DerivedMetrics returns the metrics that follow from the data of each account and the time. They
-// change by themselves at expires: on the next day (UTC), or if data expires earlier.
-func DerivedMetrics(accounts []Known, now time.Time) (metrics []*metric.Sample, expires time.Time) {
-	b, today := &metric.Builder{}, now.UTC().Truncate(24*time.Hour)
-	expires = today.AddDate(0, 0, 1)
-	for _, k := range accounts {
-		expires = metric.Earlier(expires, k.Until)
-		addFunding(b, k, today)
-		if k.Data.Transactions != nil {
-			k.Data.Transactions.addMonths(b, k.Account, now)
-		}
+// Derived returns the metrics that follow from the data of an account and the day (UTC).
+func (a AccountData) Derived(now time.Time) []*metric.Sample {
+	b, today := newBuilder(a.Name), now.UTC().Truncate(24*time.Hour)
+	if a.Servers != nil {
+		a.addFunding(b, today)
 	}
-	return b.Metrics(), expires
+	if a.Transactions != nil {
+		a.Transactions.addMonths(b, today)
+	}
+	return b.Metrics()
 }
 
-// addFunding adds the day until which the balance of an account pays its servers, and the sums that
-// are due soon.
-func addFunding(b *metric.Builder, k Known, today time.Time) {
-	account, servers := k.Data.Account, k.Data.Servers
-	if servers == nil {
-		return
-	}
-	due := renewalsDue(servers.renewals, today)
+// addFunding adds the day until which the balance pays the servers, and the sums that are due soon.
+func (a AccountData) addFunding(b *metric.Builder, today time.Time) {
+	due := renewalsDue(a.Servers.renewals, today)
 	for _, days := range []int{7, 30} {
-		b.Add(accountDue, dueUntil(due, today.AddDate(0, 0, days)).value(), k.Account, strconv.Itoa(days))
+		var sum micros
+		for day, usd := range due {
+			if !day.After(today.AddDate(0, 0, days)) {
+				sum += usd
+			}
+		}
+		b.Add(accountDue, sum.value(), strconv.Itoa(days))
 	}
-	if account != nil && account.Balance.USD != nil && len(servers.renewals) > 0 {
-		b.Add(accountFunded, float64(fundedUntil(microsOf(*account.Balance.USD), due, today).Unix()), k.Account)
+	if a.Account != nil && a.Account.Balance.USD != nil && len(a.Servers.renewals) > 0 {
+		b.Add(accountFunded, float64(fundedUntil(microsOf(*a.Account.Balance.USD), due, today).Unix()))
 	}
 }
 
@@ -62,18 +60,8 @@ const HorizonYears = 10
 // renewalsDue returns the sum that is due on each day from the first overdue one to the horizon,
 // given the sums of the next renewals by day.
 func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]micros {
-	due, from := map[time.Time]micros{}, map[time.Time]micros{}
+	due := map[time.Time]micros{}
 	for day, price := range renewals {
-		// What is overdue for longer renews on the same days as what is since January, which has 31.
-		january := time.Date(today.Year()-1, time.January, day.Day(), 0, 0, 0, 0, time.UTC)
-		if day.Before(january) {
-			due[day] += price
-			due[january] -= price // added below
-			day = january
-		}
-		from[day] += price
-	}
-	for day, price := range from {
 		for _, at := range RenewalDays(day, today, today.AddDate(HorizonYears, 0, 0)) {
 			due[at] += price
 		}
@@ -81,27 +69,16 @@ func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]m
 	return due
 }
 
-// dueUntil returns the sum that is due up to and including a day.
-func dueUntil(due map[time.Time]micros, until time.Time) (sum micros) {
-	for day, usd := range due {
-		if !day.After(until) {
-			sum += usd
-		}
-	}
-	return sum
-}
-
 // fundedUntil returns the day of the first renewal that the balance cannot pay, or
 // the horizon if it can pay all before it.
 func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time.Time {
-	horizon := today.AddDate(HorizonYears, 0, 0)
 	for _, day := range slices.SortedFunc(maps.Keys(due), time.Time.Compare) {
 		if due[day] > max(balance, 0) {
 			return day
 		}
 		balance -= due[day]
 	}
-	return horizon
+	return today.AddDate(HorizonYears, 0, 0)
 }
 
 // RenewalDays returns the days on which a server renews, up to and including until: the day of its

@@ -25,9 +25,8 @@ func day(t testing.TB, s string) time.Time {
 func fund(t *testing.T, balance float64, renewals map[time.Time]micros, now time.Time) map[string]float64 {
 	t.Helper()
 	usd := amount(balance)
-	known := Known{Account: "main", Data: Data{Account: &Account{Balance: struct{ USD *amount }{&usd}}, Servers: &ServerData{renewals: renewals}}}
-	metrics, _ := DerivedMetrics([]Known{known}, now)
-	return exposed(t, metrics)
+	data := Data{Account: &Account{Balance: struct{ USD *amount }{&usd}}, Servers: &ServerData{renewals: renewals}}
+	return exposed(t, AccountData{Name: "main", Data: data}.Derived(now))
 }
 
 // independentDays returns the days from 1970 to until on which a server renews: it looks at each

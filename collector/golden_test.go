@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	t.Helper()
 	var b strings.Builder
-	known := Known{Account: accountOf(r)}
+	data := AccountData{Name: accountOf(r)}
 	var metrics []*metric.Sample
 	for _, input := range Resources() {
 		body := response
@@ -83,7 +83,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 			body = documented(t, input)
 		}
 		snap, err := newBodyTest(t, input, body).fetch()
-		known.Add(snap.Data, today.Add(time.Hour))
+		data.Add(snap.Data)
 		if input.Name != r.Name {
 			continue
 		}
@@ -100,14 +100,14 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	}
 	switch r.Name {
 	case "plans", "locations":
-		var watched []Watched
+		var watched []*Watched
 		for _, w := range []Watch{{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)}, {Name: "gpu", GPU: ptr(true)}} {
-			watched = append(watched, Watched{Watch: w}.Step(known, today))
+			watched = append(watched, &Watched{Watch: w})
 		}
+		StepWatches(watched, data.Data, today)
 		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers", "transactions":
-		follow, _ := DerivedMetrics([]Known{known}, today)
-		metrics = append(metrics, follow...)
+		metrics = append(metrics, data.Derived(today)...)
 	}
 	return b.String() + textOf(t, metrics)
 }

@@ -33,6 +33,7 @@ type fetchTest struct {
 	requests []string                      // status and page of each in the last fetch
 	resource Resource
 	changes  Changes // up to the last fetch
+	events   []Event // of the last fetch
 }
 
 // newFetchTest returns a test whose responses come from a simulated provider.
@@ -81,7 +82,7 @@ func (f *fetchTest) fetch() (Snapshot, error) {
 	f.requests = nil
 	s, err := f.resource.Fetch(f.t.Context(), f, accountOf(f.resource))
 	if err == nil {
-		f.changes = f.changes.Step(&f.resource, accountOf(f.resource), s, s.MadeAt)
+		f.events = f.changes.Step(&f.resource, accountOf(f.resource), s, s.MadeAt)
 		s.Metrics = slices.Concat(s.Metrics, f.changes.Metrics)
 	}
 	return s, err

@@ -71,8 +71,7 @@ func TestInvalidFields(t *testing.T) {
 // seriesOf returns the series of a snapshot, and those that follow from it today.
 func seriesOf(t *testing.T, r Resource, s Snapshot) map[string]float64 {
 	t.Helper()
-	derived, _ := DerivedMetrics([]Known{{Account: accountOf(r), Data: s.Data}}, today)
-	return exposed(t, slices.Concat(s.Metrics, derived))
+	return exposed(t, slices.Concat(s.Metrics, AccountData{Name: accountOf(r), Data: s.Data}.Derived(today)))
 }
 
 // omitted are the patterns of the fields that no metric shows, by resource.
@@ -255,7 +254,7 @@ func TestContradictions(t *testing.T) {
 		cores    any
 		want     int
 	}{{"sold_out", true, 8, 1}, {"instant", false, 8, 1}, {"sold_out", true, nil, 1}, {"sold_out", false, 8, 0}, {"instant", true, 8, 0}, {"2 days", true, 8, 0}, {"2 days", false, 8, 0}} {
-		body := simtest.Decode(t, documented(t, plans()))
+		body := simtest.Decode(t, documented(t, plans))
 		plan := body["data"].([]any)[0].(map[string]any)
 		body["data"] = []any{plan}
 		simulator.Put(body, 1, "meta", "count")
@@ -263,7 +262,7 @@ func TestContradictions(t *testing.T) {
 		simulator.Put(plan, c.delivery, "availability", "delivery")
 		simulator.Put(plan, c.stock, "availability", "in_stock")
 		simulator.Put(plan, c.cores, "cpu", "cores")
-		s := newBodyTest(t, plans(), simtest.Encode(t, body)).mustFetch()
+		s := newBodyTest(t, plans, simtest.Encode(t, body)).mustFetch()
 		got := []any{s.Invalid.Items, exposed(t, s.Metrics)[simtest.Series(planInStock.Name, "plan", plan["id"].(string))] == 1}
 		simtest.AssertEqual(t, fmt.Sprint(c), got, []any{c.want, c.stock})
 	}

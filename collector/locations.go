@@ -36,13 +36,11 @@ var (
 // LocationData are the locations by id.
 type LocationData map[locationID]location
 
-func locations() Resource {
-	return Resource{
-		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
-		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
-		Metrics: locationSet,
-		get:     getList(500, addLocations),
-	}
+var locations = Resource{
+	Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
+	Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
+	Metrics: locationSet,
+	get:     getList(500, addLocations),
 }
 
 func addLocations(b *metric.Builder, page rentalapi.Page[location, struct{}], s *Snapshot) {

@@ -35,13 +35,11 @@ var (
 	osCustomISO = osSet.Gauge("os_custom_iso_supported", "Whether a custom ISO image can be used: 1 or 0.")
 )
 
-func osImages() Resource {
-	return Resource{
-		Name: "os", Help: "operating system images and their license fees", Path: "/os",
-		Timing: Timing{Interval: time.Hour, MaxAge: 6 * time.Hour}, MinInterval: time.Minute,
-		Metrics: osSet,
-		get:     getList(1_000, addOSImages),
-	}
+var osImages = Resource{
+	Name: "os", Help: "operating system images and their license fees", Path: "/os",
+	Timing: Timing{Interval: time.Hour, MaxAge: 6 * time.Hour}, MinInterval: time.Minute,
+	Metrics: osSet,
+	get:     getList(1_000, addOSImages),
 }
 
 func addOSImages(b *metric.Builder, page osPage, _ *Snapshot) {

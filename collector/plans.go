@@ -96,25 +96,20 @@ var (
 	catalogGenerated    = planSet.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")
 )
 
-var planChanges = &changeKind{
-	changes: []change{
-		{of: attrPresence, to: isListed, event: "plan added", last: planAdded},
-		{of: attrPresence, to: isGone, event: "plan removed"},
-		{of: attrStock, to: "true", event: "plan in stock", total: planRestocks, last: planLastRestock},
-		{of: attrStock, to: "false", event: "plan sold out", total: planSellouts, last: planLastSellout},
-		{of: attrPrice, event: "plan price changed", last: planLastPriceChange, previous: planPreviousUSD},
+var plans = Resource{
+	Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
+	Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
+	Metrics: planSet,
+	get:     getList(2_000, addPlans),
+	changes: &changeKind{
+		changes: []change{
+			{of: attrPresence, to: isListed, event: "plan added", last: planAdded},
+			{of: attrPresence, to: isGone, event: "plan removed", last: planRemoved},
+			{of: attrStock, to: "true", event: "plan in stock", total: planRestocks, last: planLastRestock},
+			{of: attrStock, to: "false", event: "plan sold out", total: planSellouts, last: planLastSellout},
+			{of: attrPrice, event: "plan price changed", last: planLastPriceChange, previous: planPreviousUSD},
+		},
 	},
-	removed: planRemoved,
-}
-
-func plans() Resource {
-	return Resource{
-		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
-		Timing: Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}, MinInterval: time.Minute,
-		Metrics: planSet,
-		get:     getList(2_000, addPlans),
-		changes: planChanges,
-	}
 }
 
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {

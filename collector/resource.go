@@ -149,32 +149,27 @@ type Data struct {
 	Locations    *LocationData
 }
 
-// Known holds the present data of one account; without a name, the public data.
-type Known struct {
-	Account    string
-	Data       Data      // objects that have not expired
-	Until      time.Time // time at which the first of them expires; zero if there are none
-	Incomplete []string  // names of the collectors whose newest response contradicted itself
+// AccountData holds the present data of one account.
+type AccountData struct {
+	Name string // of the account; empty for public data
+	Data
+	Incomplete []string // names of the collectors whose newest response contradicted itself
 }
 
-// Add adds the data of a snapshot, which expires at until.
-func (k *Known) Add(d Data, until time.Time) {
-	if d == (Data{}) {
-		return
-	}
-	k.Until = metric.Earlier(k.Until, until)
-	k.Data.Account = cmp.Or(d.Account, k.Data.Account)
-	k.Data.Servers = cmp.Or(d.Servers, k.Data.Servers)
-	k.Data.Transactions = cmp.Or(d.Transactions, k.Data.Transactions)
-	k.Data.Plans = cmp.Or(d.Plans, k.Data.Plans)
-	k.Data.Locations = cmp.Or(d.Locations, k.Data.Locations)
+// Add adds the data of a snapshot.
+func (a *AccountData) Add(d Data) {
+	a.Account = cmp.Or(d.Account, a.Account)
+	a.Servers = cmp.Or(d.Servers, a.Servers)
+	a.Transactions = cmp.Or(d.Transactions, a.Transactions)
+	a.Plans = cmp.Or(d.Plans, a.Plans)
+	a.Locations = cmp.Or(d.Locations, a.Locations)
 }
 
 // Resources returns all resources, in the order in which they are documented.
 func Resources() []Resource {
 	return []Resource{
-		plans(), locations(), osImages(), status(),
-		account(), topups(), transactions(), configurations(), sshKeys(), servers(),
+		plans, locations, osImages, status,
+		account, topups, transactions, configurations, sshKeys, servers,
 	}
 }
 

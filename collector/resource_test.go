@@ -65,7 +65,7 @@ func TestAgeOfStatus(t *testing.T) {
 		{72 * time.Hour, &header, []time.Time{today.Add(-header), today.Add(-header)}},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
-		f := newBodyTest(t, status(), []byte(body))
+		f := newBodyTest(t, status, []byte(body))
 		f.response = rentalapi.Response{Received: today, Date: today, Age: c.header}
 		s := f.mustFetch()
 		simtest.AssertEqual(t, c.unchanged.String(), []time.Time{s.MadeAt, s.MadeAtLatest}, c.want)
@@ -93,7 +93,7 @@ func TestTooManySamples(t *testing.T) {
 				simulator.Put(o, locations, "availability", "locations")
 				items = append(items, o)
 			}
-			snap, err := newBodyTest(t, plans(), simtest.Encode(t, simulator.Object{"data": items})).fetch()
+			snap, err := newBodyTest(t, plans, simtest.Encode(t, simulator.Object{"data": items})).fetch()
 			if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
 				t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
 			}

@@ -74,30 +74,24 @@ var (
 	accountCost           = serverSet.Gauge("account_cost_usd_per_month", "Sum of the known prices of the billed servers, in US dollars a month, excluding VAT.", "account")
 )
 
-var serverChanges = &changeKind{
-	changes: []change{
-		{of: attrPresence, to: isListed, event: "server added"},
-		{of: attrPresence, to: isGone, event: "server removed"},
-		{of: attrPrice, last: serverLastPriceChange, previous: serverPreviousPrice},
-		{of: attrState, event: "server status changed"},
-		{of: attrClass, to: "true", lastOfAny: serversLastAdded}, // whether it is billed
-		{of: attrClass, to: "false", lastOfAny: serversLastRemoved},
+var servers = Resource{
+	Name: "servers", Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
+	Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
+	Metrics: serverSet,
+	get:     getList(20_000, addServers),
+	changes: &changeKind{
+		changes: []change{
+			{of: attrPresence, to: isListed, event: "server added"},
+			{of: attrPresence, to: isGone, event: "server removed"},
+			{of: attrPrice, last: serverLastPriceChange, previous: serverPreviousPrice},
+			{of: attrState, event: "server status changed"},
+			{of: attrClass, to: "true", lastOfAny: serversLastAdded}, // whether it is billed
+			{of: attrClass, to: "false", lastOfAny: serversLastRemoved},
+		},
+		absent:    values{attrClass: "false"},
+		forgets:   true,
+		tolerated: 1,
 	},
-	absent:    values{attrClass: "false"},
-	forgets:   true,
-	tolerated: 1,
-}
-
-const serversName = "servers"
-
-func servers() Resource {
-	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
-		Timing:  Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-		Metrics: serverSet,
-		get:     getList(20_000, addServers),
-		changes: serverChanges,
-	}
 }
 
 // Billed returns whether the provider charges for servers with a status. It documents only active and
@@ -196,22 +190,21 @@ var (
 // ActiveServers returns the active servers of the named accounts, or of all if no name is given, in their
 // order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a partial
 // list.
-func ActiveServers(accounts []Known, names ...string) (all []Server, err error) {
+func ActiveServers(accounts []AccountData, names ...string) (all []Server, err error) {
 	for _, name := range names {
-		if !slices.ContainsFunc(accounts, func(k Known) bool { return k.Account == name }) {
+		if !slices.ContainsFunc(accounts, func(a AccountData) bool { return a.Name == name }) {
 			return nil, ErrUnknownAccount
 		}
 	}
-	for _, k := range accounts {
-		servers := k.Data.Servers
-		switch {
-		case len(names) > 0 && !slices.Contains(names, k.Account):
+	for _, a := range accounts {
+		if len(names) > 0 && !slices.Contains(names, a.Name) {
 			continue
-		case servers == nil || servers.partial || slices.Contains(k.Incomplete, serversName):
-			return nil, fmt.Errorf("%w: account %s", ErrUnknownServers, k.Account)
 		}
-		for _, s := range servers.active {
-			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), s.IPv4.Addr})
+		if a.Servers == nil || a.Servers.partial || slices.Contains(a.Incomplete, servers.Name) {
+			return nil, fmt.Errorf("%w: account %s", ErrUnknownServers, a.Name)
+		}
+		for _, s := range a.Servers.active {
+			all = append(all, Server{a.Name, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), s.IPv4.Addr})
 		}
 	}
 	return all, nil

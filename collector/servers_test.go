@@ -34,14 +34,14 @@ func targets(t *testing.T, list []simulator.Object, active any, names string) ([
 	if list == nil {
 		list = []simulator.Object{}
 	}
-	var accounts []Known
+	var accounts []AccountData
 	for _, a := range []struct {
 		name   string
 		list   []simulator.Object
 		active any
 	}{{"lab", withStatuses("active"), 1}, {"main", list, active}} {
 		body := simtest.Encode(t, simulator.Object{"data": a.list, "meta": simulator.Object{"active": a.active}})
-		accounts = append(accounts, Known{Account: a.name, Data: newBodyTest(t, servers(), body).mustFetch().Data})
+		accounts = append(accounts, AccountData{Name: a.name, Data: newBodyTest(t, servers, body).mustFetch().Data})
 	}
 	return ActiveServers(accounts, strings.Fields(names)...)
 }
@@ -92,7 +92,7 @@ func TestActiveServers(t *testing.T) {
 // TestAddresses has texts that are no addresses: each counts.
 func TestAddresses(t *testing.T) {
 	for _, text := range []any{"198.18.0.1:22", "198.18.0.1, 198.18.0.2", "198.18.0.1/33", "198.18.0.256", "node-1.example", []any{testAddress, "none"}} {
-		s := newBodyTest(t, servers(), simtest.Encode(t, simulator.Object{"data": []any{serverOf("a", text, "active")}})).mustFetch()
+		s := newBodyTest(t, servers, simtest.Encode(t, simulator.Object{"data": []any{serverOf("a", text, "active")}})).mustFetch()
 		want := rentalapi.Cause{Item: "a", FieldError: rentalapi.FieldError{Field: "ipv4", Problem: "not an address or an array of addresses"}}
 		simtest.AssertEqual(t, fmt.Sprint(text), slices.Contains(s.Invalid.Causes, want), true)
 		simtest.AssertEqual(t, fmt.Sprint(text), s.Data.Servers.active[0].IPv4.IsValid(), false)

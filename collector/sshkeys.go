@@ -25,23 +25,19 @@ var (
 	sshKeysChanged = sshKeySet.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go, by its id, type or fingerprint.", "account")
 )
 
-var sshKeyChanges = &changeKind{
-	changes: []change{
-		{of: attrPresence, to: isListed, event: "ssh key added", lastOfAny: sshKeysChanged},
-		{of: attrPresence, to: isGone, event: "ssh key removed", lastOfAny: sshKeysChanged},
-		{of: attrState, lastOfAny: sshKeysChanged}, // its type
+var sshKeys = Resource{
+	Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
+	Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
+	Metrics: sshKeySet,
+	get:     getList(2_000, addSSHKeys),
+	changes: &changeKind{
+		changes: []change{
+			{of: attrPresence, to: isListed, event: "ssh key added", lastOfAny: sshKeysChanged},
+			{of: attrPresence, to: isGone, event: "ssh key removed", lastOfAny: sshKeysChanged},
+			{of: attrState, lastOfAny: sshKeysChanged}, // its type
+		},
+		forgets: true,
 	},
-	forgets: true,
-}
-
-func sshKeys() Resource {
-	return Resource{
-		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
-		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
-		Metrics: sshKeySet,
-		get:     getList(2_000, addSSHKeys),
-		changes: sshKeyChanges,
-	}
 }
 
 func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Snapshot) {

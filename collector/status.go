@@ -39,14 +39,12 @@ const (
 	maxStatusAge    = 4 * statusCacheTime // an older updated_at tells no age: the status has probably not changed since
 )
 
-func status() Resource {
-	return Resource{
-		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
-		Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
-		Metrics: statusSet,
-		get:     getStatus,
-		changes: componentChanges,
-	}
+var status = Resource{
+	Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
+	Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
+	Metrics: statusSet,
+	get:     getStatus,
+	changes: &changeKind{changes: []change{{of: attrState, event: "component state changed"}}},
 }
 
 func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric.Builder) (Snapshot, error) {

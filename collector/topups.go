@@ -65,14 +65,6 @@ var (
 	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid.", "account")
 )
 
-var topupChanges = &changeKind{
-	changes: []change{
-		{of: attrState, event: "top-up status changed"},
-		{of: attrClass, to: "lost", lastOfAny: topupsLastFailed},
-		{of: attrClass, from: "seen", to: "none", lastOfAny: topupsLastFailed},
-	},
-}
-
 // class returns what became of the money: it is waited for ("open"), was "seen", "credited" or "lost",
 // or "none" came; empty if that is not known.
 func (t *topup) class() string {
@@ -93,15 +85,19 @@ func (t *topup) class() string {
 	return ""
 }
 
-func topups() Resource {
-	return Resource{
-		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
-		Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-		MaxRequests: 1 + len(topupStates()),
-		Metrics:     topupSet,
-		get:         getTopups,
-		changes:     topupChanges,
-	}
+var topups = Resource{
+	Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
+	Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
+	MaxRequests: 1 + len(topupStates()),
+	Metrics:     topupSet,
+	get:         getTopups,
+	changes: &changeKind{
+		changes: []change{
+			{of: attrState, event: "top-up status changed"},
+			{of: attrClass, to: "lost", lastOfAny: topupsLastFailed},
+			{of: attrClass, from: "seen", to: "none", lastOfAny: topupsLastFailed},
+		},
+	},
 }
 
 // getTopups gets the newest page. If that is not the whole history, the total of each documented

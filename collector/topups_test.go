@@ -55,7 +55,7 @@ func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
 }
 
 func newTopupTest(t *testing.T, list []simulator.Object) *fetchTest {
-	f := newFetchTest(t, topups())
+	f := newFetchTest(t, topups)
 	f.account.Topups = list
 	return f
 }

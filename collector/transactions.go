@@ -38,14 +38,12 @@ var (
 // maxPages bounds the pages with the transactions of two months.
 const maxPages = 20
 
-func transactions() Resource {
-	return Resource{
-		Name: "transactions", Help: "money in and out by month", Path: "/transactions", Account: true,
-		Timing:      Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
-		MaxRequests: maxPages,
-		Metrics:     transactionSet,
-		get:         getTransactions,
-	}
+var transactions = Resource{
+	Name: "transactions", Help: "money in and out by month", Path: "/transactions", Account: true,
+	Timing:      Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
+	MaxRequests: maxPages,
+	Metrics:     transactionSet,
+	get:         getTransactions,
 }
 
 // TransactionData holds the sums of an account's transactions by type, of the month in which they were
@@ -111,15 +109,15 @@ func firstDay(at time.Time) time.Time {
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// addMonths adds the sums of the month of a time, and of the month before, as far as they are known.
-func (d TransactionData) addMonths(b *metric.Builder, account string, now time.Time) {
-	if d[firstDay(now)] == nil { // nor is all of the month before known
+// addMonths adds the sums of the month of a day, and of the month before, as far as they are present.
+func (d TransactionData) addMonths(b *metric.Builder, today time.Time) {
+	if d[firstDay(today)] == nil { // nor is all of the month before
 		return
 	}
 	for back, label := range []string{"current", "previous"} {
-		for kind, s := range d[firstDay(now).AddDate(0, -back, 0)] {
-			b.Add(transactionsMonthCredit, s.credit.value(), account, kind, label)
-			b.Add(transactionsMonthDebit, s.debit.value(), account, kind, label)
+		for kind, s := range d[firstDay(today).AddDate(0, -back, 0)] {
+			b.Add(transactionsMonthCredit, s.credit.value(), kind, label)
+			b.Add(transactionsMonthDebit, s.debit.value(), kind, label)
 		}
 	}
 }

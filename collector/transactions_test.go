@@ -31,7 +31,7 @@ func pages(n int) string {
 }
 
 func newTransactionTest(t *testing.T, list []simulator.Object) *fetchTest {
-	f := newFetchTest(t, transactions())
+	f := newFetchTest(t, transactions)
 	f.account.Transactions = list
 	return f
 }
@@ -90,8 +90,7 @@ func TestMonths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		metrics, _ := DerivedMetrics([]Known{{Account: "main", Data: s.Data}}, at)
-		values, got := exposed(t, metrics), []float64(nil)
+		values, got := exposed(t, AccountData{Name: "main", Data: s.Data}.Derived(at)), []float64(nil)
 		for _, month := range []string{"current", "previous"} {
 			for _, d := range []*metric.Definition{transactionsMonthCredit, transactionsMonthDebit} {
 				if v, found := values[simtest.Series(d.Name, "account", "main", "month", month, "type", "topup")]; found {

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"time"
 
@@ -23,48 +22,58 @@ var (
 func WatchDefinitions() []*metric.Definition { return watchSet }
 
 var watchChanges = &changeKind{
-	changes: []change{
-		{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit},
-		{of: attrPresence, to: isGone, event: "plan removed"}, // once more, with the watch
-	},
+	changes:   []change{{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit}},
 	absent:    values{attrStock: "false"}, // added in stock is a hit
 	remembers: maxKept / 50,
 }
 
-// Watched is a watch with its matches and hits. It is immutable. Before the first step, only the watch
-// is set.
+// Watched is a watch with its matches and hits. Before the first step, only the watch is set.
 type Watched struct {
 	Watch
 
 	matching []*plan
-	tracked  int     // plans that match, or may match
 	changes  Changes // its items are the plans that match, or may match; restocks are hits
 }
 
-// Same returns whether the watch is configured like another one.
-func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
+// MaxMatches bounds the plans that match, or may match, all watches together. Each takes up to three
+// samples.
+const MaxMatches = 20_000
 
-// Step matches the watch with the present data, and counts a hit for each plan in stock that began to
-// match; none if the data, or the stock of the plan, was not known just before. A value that is not
-// understood neither begins nor ends a match. Step must be called whenever plans or locations change or
-// expire.
-func (w Watched) Step(public Known, now time.Time) Watched {
-	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
-	w.matching, w.tracked = nil, 0
-	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
-		w.changes = w.changes.Forget()
-		return w
+// StepWatches matches watches with the present public data, and returns their hits: one for each plan in
+// stock that began to match; none if the data, or the stock of the plan, was unknown just before. A value
+// that is not understood neither begins nor ends a match. For the watch that goes beyond MaxMatches, and
+// all after it, it is as if the data were unknown; unmatched is the number of these. StepWatches must be
+// called whenever plans or locations change or expire.
+func StepWatches(watches []*Watched, public Data, now time.Time) (hits []Event, unmatched int) {
+	plans, locations, matches := public.Plans, cmp.Or(public.Locations, &LocationData{}), 0
+	for _, w := range watches {
+		if plans == nil || public.Locations == nil && len(w.Inputs()) > 1 {
+			w.changes.Forget()
+			continue
+		}
+		items, others := w.items(plans.Items, *locations)
+		if matches += len(items); matches > MaxMatches {
+			w.changes.Forget()
+			unmatched++
+			continue
+		}
+		hits = append(hits, w.changes.step(watchChanges, items, others, plans.Count > len(plans.Items), now)...)
 	}
-	var items []item
-	for _, p := range plans.Items {
+	return hits, unmatched
+}
+
+// items sets which plans match, and returns those that match or may match, and the ids of all others.
+func (w *Watched) items(plans []*plan, locations LocationData) (items []item, others map[itemID]bool) {
+	w.matching, others = nil, map[itemID]bool{}
+	for _, p := range plans {
 		i := p.item()
 		i.labels, i.keys = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys)
-		switch w.match(p, *locations) {
+		switch w.match(p, locations) {
 		case isMet:
 			w.matching = append(w.matching, p)
 		case isUnmet: // if it matches again, that is a hit
-			i = item{id: i.id, isUnmatched: true}
-			w.tracked--
+			others[i.id] = true
+			continue
 		case isUnknown:
 			if p.inStock() {
 				i.values[attrStock] = ""
@@ -72,22 +81,11 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		}
 		items = append(items, i)
 	}
-	w.tracked += len(items)
-	w.changes = w.changes.step(watchChanges, items, plans.Count > len(plans.Items), now)
-	return w
+	return items, others
 }
 
-// Events returns the events of the last step.
-func (w Watched) Events() []Event { return w.changes.Events }
-
-// MaxMatches bounds the matches of all watches together. Each takes up to three samples.
-const MaxMatches = 20_000
-
-// Matches returns the number of plans that match, or may match: both are remembered, with their hits.
-func (w Watched) Matches() int { return w.tracked }
-
-// WatchMetrics returns the metrics of the watches whose data is known.
-func WatchMetrics(watches []Watched) []*metric.Sample {
+// WatchMetrics returns the metrics of the watches whose data is present.
+func WatchMetrics(watches []*Watched) []*metric.Sample {
 	b := &metric.Builder{}
 	for _, w := range watches {
 		if !w.changes.isCurrent {

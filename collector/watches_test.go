@@ -72,7 +72,7 @@ func TestWatchMatches(t *testing.T) {
 					simulator.Put(body, json.RawMessage(v), strings.Split(path, ".")...)
 				}
 			}
-			snap := newBodyTest(t, plans(), simtest.Encode(t, map[string]any{"data": []any{body}})).mustFetch()
+			snap := newBodyTest(t, plans, simtest.Encode(t, map[string]any{"data": []any{body}})).mustFetch()
 			got := c.watch.match(snap.Data.Plans.Items[0], places) == isMet
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, slices.Contains(c.matching, value))
 		}
@@ -91,6 +91,12 @@ type step struct {
 	wait      time.Duration // time since the step before; a minute by default
 	locations *LocationData // nil: fra is in Europe, nyc in North America
 	unknown   string        // data that has expired
+}
+
+// step is StepWatches for one watch.
+func (w *Watched) step(public Data, now time.Time) []Event {
+	hits, _ := StepWatches([]*Watched{w}, public, now)
+	return hits
 }
 
 // TestWatchSteps changes plans and locations from one response to the next.
@@ -149,38 +155,36 @@ func TestWatchSteps(t *testing.T) {
 		{"locations are not needed", cheap, []step{{plans: sold}, {plans: sold, unknown: "locations"}, {plans: a, hits: 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now, w, want, got := today, Watched{Watch: c.watch}, []float64{}, []float64{}
+			now, w, want, got := today, &Watched{Watch: c.watch}, []float64{}, []float64{}
 			var hitAt float64
 			for _, s := range c.steps {
 				now = now.Add(max(s.wait, time.Minute))
-				known := plansOf(t, s.plans, now).Data
-				known.Locations = s.locations
+				data := plansOf(t, s.plans, now).Data
+				data.Locations = s.locations
 				if s.locations == nil {
-					known.Locations = &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
+					data.Locations = &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
 				}
 				switch s.unknown {
 				case "plans":
-					known.Plans = nil
+					data.Plans = nil
 				case "locations":
-					known.Locations = nil
+					data.Locations = nil
 				}
-				w = w.Step(Known{Data: known}, now)
-				if slices.ContainsFunc(w.Events(), func(e Event) bool { return e.Message == "watch hit" }) {
+				if len(w.step(data, now)) > 0 {
 					hitAt = float64(now.Unix())
 				}
 				want, got = append(want, s.hits), append(got, hits(t, w))
 			}
 			simtest.AssertEqual(t, "hits", got, want)
-			last := exposed(t, WatchMetrics([]Watched{w}))[simtest.Series(watchLastHit.Name, "plan", "a", "watch", "w")]
+			last := exposed(t, WatchMetrics([]*Watched{w}))[simtest.Series(watchLastHit.Name, "plan", "a", "watch", "w")]
 			simtest.AssertEqual(t, "last hit", last, hitAt)
 		})
 	}
 }
 
-// TestWatchLosesPlan has a plan that stops matching, whose series end after an hour, and one that is
-// removed, which an event tells.
+// TestWatchLosesPlan has a plan that stops matching, and one that is removed: their series end an hour later.
 func TestWatchLosesPlan(t *testing.T) {
-	w := Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}
+	w := &Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}
 	var got []string
 	for _, s := range []struct {
 		minute int
@@ -195,21 +199,21 @@ func TestWatchLosesPlan(t *testing.T) {
 		{120, catalog{listed("a", true, 500)}},
 	} {
 		now := today.Add(time.Duration(s.minute) * time.Minute)
-		w = w.Step(Known{Data: plansOf(t, s.plans, now).Data}, now)
+		events := w.step(plansOf(t, s.plans, now).Data, now)
 		var series []string
-		for name := range exposed(t, WatchMetrics([]Watched{w})) {
+		for name := range exposed(t, WatchMetrics([]*Watched{w})) {
 			if strings.HasPrefix(name, watchHits.Name) {
 				series = append(series, name[len(watchHits.Name):])
 			}
 		}
 		slices.Sort(series)
-		got = append(got, fmt.Sprintln(s.minute, series, eventTexts(w.Events())))
+		got = append(got, fmt.Sprintln(s.minute, series, eventTexts(events)))
 	}
 	const a, b = `{plan="a",watch="w"}`, `{plan="b",watch="w"}`
 	simtest.AssertEqual(t, "series of hits and events", strings.Join(got, ""), `0 [`+a+` `+b+`] []
 1 [`+a+` `+b+`] []
 2 [`+a+` `+b+`] []
-60 [`+a+` `+b+`] [plan removed: watch=w plan=b name= usd_per_month=50]
+60 [`+a+` `+b+`] []
 61 [`+b+`] []
 119 [`+b+`] []
 120 [] []
@@ -220,8 +224,9 @@ func TestWatchLosesPlan(t *testing.T) {
 func TestUnknownStock(t *testing.T) {
 	for _, stock := range []any{nil, "yes", false} {
 		s := plansOf(t, catalog{inStock("a"), listed("b", stock, 50), listed("c", stock, 500)}, today)
-		w := Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}.Step(Known{Data: s.Data}, today)
-		values, got := exposed(t, slices.Concat(s.Metrics, WatchMetrics([]Watched{w}))), map[string]float64{}
+		w := &Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}
+		w.step(s.Data, today)
+		values, got := exposed(t, slices.Concat(s.Metrics, WatchMetrics([]*Watched{w}))), map[string]float64{}
 		for _, series := range []string{simtest.Series(catalogInStock.Name), simtest.Series(watchPlansInStock.Name, "watch", "w"), simtest.Series(watchHits.Name, "plan", "b", "watch", "w")} {
 			if value, found := values[series]; found {
 				got[series] = value
@@ -236,9 +241,9 @@ func TestUnknownStock(t *testing.T) {
 }
 
 // hits returns the hits of a watch; -1 without series.
-func hits(t *testing.T, w Watched) float64 {
+func hits(t *testing.T, w *Watched) float64 {
 	t.Helper()
-	metrics := WatchMetrics([]Watched{w})
+	metrics := WatchMetrics([]*Watched{w})
 	if len(metrics) == 0 {
 		return -1
 	}

@@ -147,7 +147,7 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 		return nil, err
 	}
 	e.api = rentalapi.New(name+"/"+version.Version, settings, e.registry)
-	e.runner = runner.New(runner.Options{Logger: logger, API: e.api})
+	e.runner = runner.New(logger, e.api)
 	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
 	return e, nil
 }

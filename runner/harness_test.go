@@ -68,9 +68,9 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 func (h *harness) reset() {
 	h.log, h.ctx = &simtest.Log{}, nil
 	requests := prometheus.NewPedanticRegistry()
-	h.set = New(Options{Logger: h.log, API: rentalapi.New("test/1", rentalapi.Settings{
+	h.set = New(h.log, rentalapi.New("test/1", rentalapi.Settings{
 		BaseURL: h.URL, Transport: &http.Transport{DialContext: h.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second, Limits: h.limits,
-	}, requests)})
+	}, requests))
 	h.metrics = prometheus.Gatherers{requests, h.set.Publisher}
 }
 

@@ -116,6 +116,8 @@ func (r *Runner) collect(now time.Time) (samples []*metric.Sample, expires time.
 	defer r.mu.Unlock()
 	r.stepWatches() // data may have expired
 	b := &metric.Builder{}
+	today := now.UTC().Truncate(24 * time.Hour)
+	expires = today.AddDate(0, 0, 1)
 	samples = make([]*metric.Sample, 0, r.samples+r.samples/8)
 	for _, a := range r.accounts {
 		if len(a.jobs) > 0 {
@@ -129,23 +131,15 @@ func (r *Runner) collect(now time.Time) (samples []*metric.Sample, expires time.
 			}
 			j.state().AddMetrics(b)
 		}
-		if a.name != "" {
-			a.derive(now)
-			samples, expires = append(samples, a.derived.metrics...), metric.Earlier(expires, a.derived.until)
+		if data := a.data(); data.Data != a.derived.data || today != a.derived.day {
+			a.derived = derived{data.Data, today, data.Derived(now)}
 		}
+		samples = append(samples, a.derived.metrics...)
 	}
 	r.addOwn(b)
 	samples = append(append(samples, b.Metrics()...), collector.WatchMetrics(r.watches)...)
 	r.samples = len(samples)
 	return samples, expires
-}
-
-// derive computes what follows from the data of an account, if that or the day is another one.
-func (a *account) derive(now time.Time) {
-	if known := a.known(); known.Data != a.derived.data || !now.Before(a.derived.until) || now.Before(a.derived.at) {
-		a.derived = derived{data: known.Data, at: now}
-		a.derived.metrics, a.derived.until = collector.DerivedMetrics([]collector.Known{known}, now)
-	}
 }
 
 // addOwn adds the metrics of the build and of the configuration.

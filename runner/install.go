@@ -13,29 +13,23 @@ import (
 // install does everything that follows from a response that is no older copy, in this order. The caller
 // holds mu, so that each step sees what all earlier responses led to; likewise below.
 func (j *job) install(snap collector.Snapshot, now time.Time) {
-	r, h, wasShown := j.runner, &j.health, j.shown()
+	r, h, isPublic := j.runner, &j.health, j.account.name == ""
 	if snap.Data.Account != nil {
 		r.checkIdentity(j, snap)
 	}
-	isWatched := j.account.name == "" && snap.Data != (collector.Data{})
-	if isWatched {
-		r.stepWatches() // what was known until some data expired is no change
+	if isPublic {
+		r.stepWatches() // that data expired is no change
 	}
-	if !wasShown || snap.Token != j.snapshot.Token { // another token is perhaps that of another provider account
-		j.changes = j.changes.Forget()
+	if !j.shown() || snap.Token != j.snapshot.Token { // another token is perhaps that of another provider account
+		j.changes.Forget()
 	}
-	j.changes = j.changes.Step(j.resource, j.account.name, snap, now)
-	r.kept -= j.kept()
+	events := j.changes.Step(j.resource, j.account.name, snap, now)
 	j.snapshot = snap.WithoutItems()
-	r.kept += j.kept()
-	h.Taken, h.MadeAt, h.Invalid = now, snap.MadeAt, snap.Invalid
-	h.SoldOut = j.changes.SoldOut
-	var events []collector.Event
-	if isWatched {
-		events = r.stepWatches() // the first ones, so that many changes do not hide a hit
+	h.Taken, h.MadeAt, h.Invalid, h.SoldOut = now, snap.MadeAt, snap.Invalid, j.changes.SoldOut
+	if isPublic {
+		events = append(r.stepWatches(), events...) // hits first, so that many changes do not hide one
 	}
-	r.report(append(events, j.changes.Events...), j.account.name)
-	j.changes.Events = nil
+	r.report(events, j.account.name)
 }
 
 // checkIdentity warns if the provider's account in a snapshot is another one than before, and drops
@@ -47,7 +41,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		return
 	}
 	if before != nil {
-		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
+		level.Warn(r.logger).Log("msg", "account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
 				other.health.Taken = time.Time{} // as if it had expired
@@ -56,8 +50,8 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		}
 	}
 	for _, other := range r.accounts {
-		if known := other.known().Data.Account; other != j.account && known != nil && known.ID == id {
-			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
+		if provider := other.data().Account; other != j.account && provider != nil && provider.ID == id {
+			level.Warn(r.logger).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
 			return
 		}
 	}
@@ -66,7 +60,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 // warnOfSunset logs what the provider says about the end of the API, unless a collector knows it.
 func (r *Runner) warnOfSunset(text string) {
 	if text != "" && !slices.ContainsFunc(r.jobs(), func(j *job) bool { return j.health.Sunset == text }) {
-		level.Warn(r.options.Logger).Log("msg", "API announces its end", "headers", text)
+		level.Warn(r.logger).Log("msg", "API announces its end", "headers", text)
 	}
 }
 
@@ -87,7 +81,7 @@ func (r *Runner) report(events []collector.Event, account string) {
 		for _, key := range e.Keys {
 			line = append(line, key[0], key[1])
 		}
-		level.Info(r.options.Logger).Log(line...)
+		level.Info(r.logger).Log(line...)
 		r.events = slices.Concat([]collector.Event{e}, r.events)
 	}
 	r.events = r.events[:min(len(r.events), maxKept)]
@@ -100,29 +94,19 @@ func (r *Runner) Events() []collector.Event {
 	return r.events
 }
 
-// stepWatches matches the watches with the present public data, and returns their events. For the one
-// that goes beyond collector.MaxMatches, and all after it, it is as if the data were not known.
-func (r *Runner) stepWatches() (events []collector.Event) {
-	public, matches, unmatched := r.public().known(), 0, 0
-	for i, before := range r.watches {
-		w := before.Step(public, wallClock())
-		if matches += w.Matches(); matches > collector.MaxMatches {
-			public = collector.Known{}
-			w, unmatched = before.Step(public, wallClock()), unmatched+1
-		}
-		r.watches[i] = w
-		events = append(events, w.Events()...)
-	}
+// stepWatches matches the watches with the present public data, and returns their hits.
+func (r *Runner) stepWatches() []collector.Event {
+	hits, unmatched := collector.StepWatches(r.watches, r.public().data().Data, wallClock())
 	if unmatched > 0 && r.unmatched == 0 {
-		level.Warn(r.options.Logger).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
+		level.Warn(r.logger).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
 	}
 	r.unmatched = unmatched
-	return events
+	return hits
 }
 
-// Watches returns the watches with what they have matched, in the order of the configuration.
-func (r *Runner) Watches() []collector.Watched {
+// Watches returns the watches, in the order of the configuration.
+func (r *Runner) Watches() []collector.Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.watches)
+	return r.spec.Watches
 }

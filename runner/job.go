@@ -32,11 +32,11 @@ type job struct {
 
 // newJob returns a job that fetches after delay.
 func (r *Runner) newJob(a *account, res collector.Resource, t collector.Timing, delay time.Duration) *job {
-	logger := log.With(r.options.Logger, "collector", res.Name)
+	logger := log.With(r.logger, "collector", res.Name)
 	if a.name != "" {
 		logger = log.With(logger, "account", a.name)
 	}
-	r.options.API.InitErrorCounters(res.Path)
+	r.api.InitErrorCounters(res.Path)
 	return &job{
 		resource: &res, account: a, runner: r, stop: func() {},
 		timer: time.NewTimer(delay), logger: stateLogger{logger: logger},
@@ -102,50 +102,50 @@ func (j *job) attempt(ctx context.Context) {
 		j.logger.recordSuccess(h.Invalid)
 	} else {
 		h.Failure, h.FailedAt = err, wallClock()
-		r.options.API.CountFailure(j.resource.Path, err)
+		r.api.CountFailure(j.resource.Path, err)
 		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
 	r.Publisher.Changed()
-	j.setNext(j.next(began, ended, snap.MadeAtLatest))
+	j.reschedule(began, ended, snap.MadeAtLatest)
 }
 
 // checkSize returns an error if the data of all accounts together would take more than three fifths of the
-// memory limit, with a snapshot of this one.
+// memory limit, with a snapshot of this one. Public data has bounds of its own.
 func (j *job) checkSize(snap collector.Snapshot) error {
-	most := debug.SetMemoryLimit(-1) / 5 * 3
-	if int64(j.runner.kept-j.kept()+snap.Bytes) <= most || j.account.name == "" {
+	most, size := debug.SetMemoryLimit(-1)/5*3, int64(snap.Bytes)
+	for _, a := range j.runner.accounts[1:] {
+		for _, other := range a.jobs {
+			if other != j {
+				size += int64(other.snapshot.Bytes)
+			}
+		}
+	}
+	if size <= most || j.account.name == "" {
 		return nil
 	}
 	return fmt.Errorf("data: more than %d MiB of all accounts: needs shards, or a larger GOMEMLIMIT: %w", most>>20, rentalapi.ErrTooLarge)
 }
 
-// kept returns the bytes of an account's data. Public data has bounds of its own.
-func (j *job) kept() int {
-	if j.account.name == "" {
-		return 0
-	}
-	return j.snapshot.Bytes
-}
-
 // wallClock returns the time without monotonic reading.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// next returns when to fetch again after a fetch whose response was made at madeAtLatest at the
-// latest; zero if that is not known.
-func (j *job) next(began, ended, madeAtLatest time.Time) time.Time {
+// reschedule sets when to fetch again after a fetch whose response was made at madeAtLatest at the
+// latest; zero if that is unknown.
+func (j *job) reschedule(began, ended, madeAtLatest time.Time) {
 	interval, longestRetry := j.health.CurrentInterval(), j.health.Interval
 	if interval < longestRetry { // a restock is waited for
 		longestRetry = min(longestRetry, maxSoonRetry)
 		j.schedule.startJitter = 0
 	}
 	if j.health.Err != nil {
-		return j.schedule.afterFailure(j.health.Err, interval, longestRetry, ended)
+		j.setNext(j.schedule.recordFailure(j.health.Err, interval, longestRetry, ended))
+		return
 	}
 	if ended.Sub(began) > interval { // a fetch that took so long counts from its end
 		began = ended
 	}
-	return j.schedule.afterSuccess(interval, began, madeAtLatest)
+	j.setNext(j.schedule.recordSuccess(interval, began, madeAtLatest))
 }
 
 // maxSetBack is by how much the wall clock may be set back without effect. Data that was taken later

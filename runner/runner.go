@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -41,18 +42,13 @@ type AccountSpec struct {
 	Token    rentalapi.Token
 }
 
-// Options of a runner.
-type Options struct {
-	Logger log.Logger
-	API    *rentalapi.API
-}
-
 // Runner runs all collectors of the process. Its methods may be used by any goroutine, except
 // ApplyConfig and Once, which must not be called concurrently.
 type Runner struct {
 	Publisher *exposition.Publisher
 
-	options Options
+	logger  log.Logger
+	api     *rentalapi.API
 	running sync.WaitGroup
 	ready   atomic.Bool
 
@@ -60,18 +56,17 @@ type Runner struct {
 	// publishing (of Publisher), mu, those of rentalapi. While one is held, no client is waited for,
 	// nor a log: the logger must not block.
 	mu        sync.Mutex
-	spec      Spec                // in force
-	kept      int                 // bytes of the accounts' data, of all jobs
-	samples   int                 // number of samples that were collected last
-	accounts  []*account          // the public one first, then by name
-	watches   []collector.Watched // sorted as in the configuration
-	unmatched int                 // number of watches beyond collector.MaxMatches
-	events    []collector.Event   // the last ones, newest first; immutable
+	spec      Spec                 // in force
+	samples   int                  // number of samples that were collected last
+	accounts  []*account           // the public one first, then by name
+	watches   []*collector.Watched // sorted as in the configuration
+	unmatched int                  // number of watches beyond collector.MaxMatches
+	events    []collector.Event    // the last ones, newest first; immutable
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
-func New(o Options) *Runner {
-	r := &Runner{options: o, accounts: []*account{{}}}
+func New(logger log.Logger, api *rentalapi.API) *Runner {
+	r := &Runner{logger: logger, api: api, accounts: []*account{{}}}
 	r.Publisher = exposition.NewPublisher(Definitions(), r.collect)
 	return r
 }
@@ -125,10 +120,10 @@ func (r *Runner) configure(s Spec) (added []*job) {
 	defer r.mu.Unlock()
 	r.spec = s
 	added = r.reconcile(s)
-	watches := make([]collector.Watched, len(s.Watches))
+	watches := make([]*collector.Watched, len(s.Watches))
 	for i, w := range s.Watches { // one that did not change keeps its state
-		watches[i] = collector.Watched{Watch: w}
-		if at := slices.IndexFunc(r.watches, func(before collector.Watched) bool { return before.Same(w) }); at >= 0 {
+		watches[i] = &collector.Watched{Watch: w}
+		if at := slices.IndexFunc(r.watches, func(before *collector.Watched) bool { return reflect.DeepEqual(before.Watch, w) }); at >= 0 {
 			watches[i] = r.watches[at]
 		}
 	}
@@ -166,12 +161,11 @@ type account struct {
 	derived derived
 }
 
-// derived is what follows from the data of an account.
+// derived holds the metrics that follow from the data of an account on a day (UTC).
 type derived struct {
 	data    collector.Data
+	day     time.Time
 	metrics []*metric.Sample
-	at      time.Time // when it was computed
-	until   time.Time // when it is another one, or the data expires
 }
 
 // maxJitter is the largest share of an interval by which the second fetches of an account are
@@ -193,7 +187,7 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 		identity := fmt.Sprintf("%s %q %s", s.API, spec.Name, spec.Identity)
 		a := before[identity]
 		if a == nil {
-			a = &account{name: spec.Name, identity: identity, client: r.options.API.Client(spec.Name, spec.Token)}
+			a = &account{name: spec.Name, identity: identity, client: r.api.Client(spec.Name, spec.Token)}
 		}
 		delete(before, identity)
 		r.accounts = append(r.accounts, a)
@@ -227,7 +221,6 @@ func (r *Runner) enable(a *account, collectors map[string]collector.Timing, dela
 			a.jobs, added = append(a.jobs, j), append(added, j)
 		case at >= 0:
 			before[at].stop()
-			r.kept -= before[at].kept()
 		}
 	}
 	return added
@@ -245,27 +238,27 @@ func (r *Runner) jobs() []*job {
 	return all
 }
 
-// known returns what is known of the account.
-func (a *account) known() collector.Known {
-	known := collector.Known{Account: a.name}
+// data returns the present data of the account.
+func (a *account) data() collector.AccountData {
+	data := collector.AccountData{Name: a.name}
 	for _, j := range a.jobs {
 		if j.shown() {
-			known.Add(j.snapshot.Data, j.health.expires())
+			data.Add(j.snapshot.Data)
 		}
 		if j.health.Incomplete {
-			known.Incomplete = append(known.Incomplete, j.resource.Name)
+			data.Incomplete = append(data.Incomplete, j.resource.Name)
 		}
 	}
-	return known
+	return data
 }
 
-// Accounts returns what is known of each account, in the order of their names.
-func (r *Runner) Accounts() []collector.Known {
+// Accounts returns the present data of each account, in the order of their names.
+func (r *Runner) Accounts() []collector.AccountData {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []collector.Known
+	var all []collector.AccountData
 	for _, a := range r.accounts[1:] {
-		all = append(all, a.known())
+		all = append(all, a.data())
 	}
 	return all
 }

@@ -261,7 +261,6 @@ func TestMemoryOfAccounts(t *testing.T) {
 		h.settle()
 		h.set.mu.Lock()
 		h.set.accounts[1].jobs[0].snapshot.Bytes = 3 << 30
-		h.set.kept = 3 << 30
 		h.set.mu.Unlock()
 		h.run(configure(time.Minute, 10*time.Minute, "plans", "servers", "ssh_keys").withLab())
 		h.settle()

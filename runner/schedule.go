@@ -44,9 +44,9 @@ type schedule struct {
 
 const earliest = 2 * time.Second
 
-// afterFailure returns when to fetch again: when the API says so, else after a delay that
-// doubles with every failure in a row; both with jitter.
-func (s *schedule) afterFailure(err error, interval, longest time.Duration, now time.Time) time.Time {
+// recordFailure counts a failure, and returns when to fetch again: when the API says so, else after a delay
+// that doubles with every failure in a row; both with jitter.
+func (s *schedule) recordFailure(err error, interval, longest time.Duration, now time.Time) (next time.Time) {
 	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), longest, maxRetry)
 	s.failures++
 	s.aimed = false
@@ -59,10 +59,11 @@ func (s *schedule) afterFailure(err error, interval, longest time.Duration, now 
 	return now.Add(delay - rand.N(delay/5))
 }
 
-// afterSuccess returns when to fetch after a fetch that began at began. The provider made the
-// response at madeAtLatest, which is zero if that is not known.
-func (s *schedule) afterSuccess(interval time.Duration, began, madeAtLatest time.Time) time.Time {
-	aimed, jitter, next := s.aimed, s.startJitter, began.Add(interval)
+// recordSuccess ends a row of failures, and returns when to fetch again after a fetch that began at began.
+// The provider made the response at madeAtLatest, which is zero if that is unknown.
+func (s *schedule) recordSuccess(interval time.Duration, began, madeAtLatest time.Time) (next time.Time) {
+	next = began.Add(interval)
+	aimed, jitter := s.aimed, s.startJitter
 	s.failures, s.aimed, s.startJitter = 0, false, 0
 	if madeAtLatest.IsZero() || s.cacheTime <= 0 || s.cacheTime > interval {
 		return next.Add(jitter)

@@ -25,8 +25,8 @@ func assertBetween(t *testing.T, what string, got time.Time, least, most time.Du
 	}
 }
 
-// TestAfterFailure has failures in a row.
-func TestAfterFailure(t *testing.T) {
+// TestRecordFailure has failures in a row.
+func TestRecordFailure(t *testing.T) {
 	rejected := &rentalapi.Error{Reason: rentalapi.Unauthorized}
 	told := func(after time.Duration) error {
 		return fmt.Errorf("wrapped: %w", &rentalapi.Error{Reason: rentalapi.RateLimited, Until: start.Add(after)})
@@ -46,21 +46,21 @@ func TestAfterFailure(t *testing.T) {
 		var s schedule
 		assertNext := func(what string, seconds float64) {
 			delay := time.Duration(seconds * float64(time.Second))
-			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", what), s.afterFailure(c.err, c.interval, c.interval, start), delay-delay/5, delay)
+			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", what), s.recordFailure(c.err, c.interval, c.interval, start), delay-delay/5, delay)
 		}
 		for i, seconds := range c.want {
 			assertNext(fmt.Sprint(i), seconds)
 		}
-		s.afterSuccess(c.interval, start, time.Time{})
+		s.recordSuccess(c.interval, start, time.Time{})
 		assertNext("after a success", c.want[0])
 	}
 	var s schedule
-	assertBetween(t, "while a restock is waited for", s.afterFailure(failed, 2*time.Second, time.Minute, start), 200*time.Millisecond, 250*time.Millisecond)
-	assertBetween(t, "when the API says", s.afterFailure(told(time.Hour), time.Minute, time.Minute, start), time.Hour, time.Hour+6*time.Second)
+	assertBetween(t, "while a restock is waited for", s.recordFailure(failed, 2*time.Second, time.Minute, start), 200*time.Millisecond, 250*time.Millisecond)
+	assertBetween(t, "when the API says", s.recordFailure(told(time.Hour), time.Minute, time.Minute, start), time.Hour, time.Hour+6*time.Second)
 }
 
-// TestAfterSuccess has fetches at start of responses that were made before.
-func TestAfterSuccess(t *testing.T) {
+// TestRecordSuccess has fetches at start of responses that were made before.
+func TestRecordSuccess(t *testing.T) {
 	const second, unknown = time.Second, -1
 	for _, c := range []struct {
 		what                string
@@ -92,7 +92,7 @@ func TestAfterSuccess(t *testing.T) {
 		if c.wantAimed {
 			least, most = least+expiryDelay, most+expiryDelay+expiryJitter
 		}
-		assertBetween(t, c.what, s.afterSuccess(c.interval, start, madeAtLatest), least, most)
+		assertBetween(t, c.what, s.recordSuccess(c.interval, start, madeAtLatest), least, most)
 		simtest.AssertEqual(t, c.what+": state", s, schedule{cacheTime: c.cacheTime, aimed: c.wantAimed})
 	}
 }

@@ -45,9 +45,9 @@ func (sc scene) page(t *testing.T) (body string) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		set := runner.New(runner.Options{Logger: log.NewNopLogger(), API: rentalapi.New("test/1", rentalapi.Settings{
+		set := runner.New(log.NewNopLogger(), rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: &http.Transport{DialContext: api.Dial, DisableKeepAlives: true}, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
-		}, nil)})
+		}, nil))
 		config := runner.Spec{Collectors: map[string]collector.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
 			config.Collectors[r.Name] = r.Timing

@@ -37,7 +37,7 @@ type given struct {
 	health   []health // instead of fresh ones
 	enabled  []string // collectors; all if it is nil
 	reload   error    // why it was refused
-	watches  []collector.Watched
+	watches  []collector.Watch
 	events   []collector.Event
 	starting bool // not ready yet
 	hidden   bool // --no-web.overview
@@ -212,7 +212,7 @@ func TestSections(t *testing.T) {
 			enabled: []string{"plans", "account"}, health: []health{state("account", 0, refused), state("plans", 2*time.Minute, errDown)},
 		}},
 		{"watches", "watches", given{
-			watches: []collector.Watched{{Watch: collector.Watch{Name: "europe", Regions: []string{"Europe"}}}, {Watch: cheap}, {Watch: euros}, {Watch: collector.Watch{Name: "none"}}},
+			watches: []collector.Watch{{Name: "europe", Regions: []string{"Europe"}}, cheap, euros, {Name: "none"}},
 			health:  []health{state("locations", 0, errDown)},
 			series: []series{
 				seriesOf("watch_plans", 2, "cheap"), seriesOf("watch_plans_in_stock", 1, "cheap"), seriesOf("watch_plan_in_stock", 1, "cheap", "epyc"),

@@ -20,7 +20,7 @@ type health = runner.Health
 type Source interface {
 	Health() []health
 	Ready() bool
-	Watches() []collector.Watched
+	Watches() []collector.Watch
 	Events() []collector.Event // newest first
 }
 

@@ -19,7 +19,7 @@ import (
 type fakeSource struct {
 	health  []health
 	ready   bool
-	watches []collector.Watched
+	watches []collector.Watch
 	events  []collector.Event
 }
 
@@ -27,7 +27,7 @@ func (f *fakeSource) Health() []health { return f.health }
 
 func (f *fakeSource) Ready() bool { return f.ready }
 
-func (f *fakeSource) Watches() []collector.Watched { return f.watches }
+func (f *fakeSource) Watches() []collector.Watch { return f.watches }
 
 func (f *fakeSource) Events() []collector.Event { return f.events }
 

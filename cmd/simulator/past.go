@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,9 +32,9 @@ const interval = 3 * time.Minute
 func writePast(w io.Writer, end time.Time, length time.Duration) error {
 	start, out := end.Add(-length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, end, demo.Accounts())
-	m := moment{Simulator: simulator.New(simulator.Options{}), changes: map[string]collector.Changes{}}
+	m := moment{Simulator: simulator.New(simulator.Options{}), changes: map[string]*collector.Changes{}}
 	for _, watch := range demo.Watches() {
-		m.watches = append(m.watches, collector.Watched{Watch: watch})
+		m.watches = append(m.watches, &collector.Watched{Watch: watch})
 	}
 	for m.now = start.Add(interval - 1).Truncate(interval); !m.now.After(end); m.now = m.now.Add(interval) {
 		m.Change(func(w *simulator.World) { past.Apply(w, m.now) })
@@ -51,8 +52,8 @@ func writePast(w io.Writer, end time.Time, length time.Duration) error {
 type moment struct {
 	*simulator.Simulator
 	now     time.Time
-	changes map[string]collector.Changes // changes by token and resource
-	watches []collector.Watched
+	changes map[string]*collector.Changes // changes by token and resource
+	watches []*collector.Watched
 	token   string // token of the present request
 }
 
@@ -64,30 +65,30 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 
 // metrics fetches everything, and returns all metrics.
 func (m *moment) metrics() (metrics []*metric.Sample, err error) {
-	var known []collector.Known // what is known of the public data, and then of each account
 	accounts := demo.Accounts()
 	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(accounts))...) {
-		of := collector.Known{Account: accounts[m.token]}
+		data := collector.AccountData{Name: accounts[m.token]}
 		for _, r := range collector.Resources() {
 			if r.Account != (m.token != "") {
 				continue
 			}
-			snapshot, err := r.Fetch(context.Background(), m, of.Account)
+			snapshot, err := r.Fetch(context.Background(), m, data.Name)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}
-			changes := m.changes[m.token+r.Name].Step(&r, of.Account, snapshot, m.now)
+			changes := cmp.Or(m.changes[m.token+r.Name], &collector.Changes{})
 			m.changes[m.token+r.Name] = changes
+			changes.Step(&r, data.Name, snapshot, m.now)
 			metrics = slices.Concat(metrics, snapshot.Metrics, changes.Metrics)
-			of.Add(snapshot.Data, m.now.Add(interval))
+			data.Add(snapshot.Data)
 		}
-		known = append(known, of)
+		if m.token == "" {
+			collector.StepWatches(m.watches, data.Data, m.now)
+			metrics = slices.Concat(metrics, collector.WatchMetrics(m.watches))
+		}
+		metrics = slices.Concat(metrics, data.Derived(m.now))
 	}
-	for i, w := range m.watches {
-		m.watches[i] = w.Step(known[0], m.now)
-	}
-	derived, _ := collector.DerivedMetrics(known[1:], m.now)
-	return slices.Concat(metrics, collector.WatchMetrics(m.watches), derived), nil
+	return metrics, nil
 }
 
 // write writes the samples of a scrape, with the labels of the target that

@@ -99,7 +99,7 @@ func (h *harness) start() {
 		h.t.Fatal(err)
 	}
 	h.client = rentalapi.New("chaos", rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.limits}, registry)
-	h.Runner = runner.New(runner.Options{Logger: &h.log, API: h.client})
+	h.Runner = runner.New(&h.log, h.client)
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{

@@ -111,11 +111,11 @@ const (
 
 // Step compares a snapshot of a resource, which is shown from now on, with those before, and returns
 // the events.
-func (c *Changes) Step(r *Resource, account string, s Snapshot, now time.Time) []Event {
+func (c *Changes) Step(r *Resource, account string, s *Snapshot, now time.Time) []Event {
 	events := c.step(r.changes, s.items, nil, s.partial, now)
 	b := newBuilder(account)
 	c.addMetrics(b, r.changes)
-	c.Metrics = b.Metrics()
+	c.Metrics, s.items = b.Metrics(), nil
 	return events
 }
 

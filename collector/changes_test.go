@@ -125,7 +125,8 @@ func TestChanges(t *testing.T) {
 				}
 				now := today.Add(time.Duration(m.minute) * time.Minute)
 				var texts []string
-				for _, e := range changes.Step(&plans, "", plansOf(t, m.catalog, now), now) {
+				s := plansOf(t, m.catalog, now)
+				for _, e := range changes.Step(&plans, "", &s, now) {
 					texts = append(texts, e.Message+" "+e.Keys[0][1])
 				}
 				events = append(events, strings.Join(texts, ", "))
@@ -163,7 +164,7 @@ func TestChangesForgets(t *testing.T) {
 	for i := range 300 {
 		now := today.Add(time.Duration(i) * time.Minute)
 		s := plansOf(t, catalog{inStock(fmt.Sprint("plan ", i))}, now)
-		changes.Step(&plans, "", s, now)
+		changes.Step(&plans, "", &s, now)
 		watched.step(s.Data, now)
 	}
 	simtest.AssertEqual(t, "plans that are remembered", []int{len(changes.records), len(watched.changes.records)}, []int{61, 61})
@@ -176,12 +177,11 @@ func TestChangesForgets(t *testing.T) {
 		return items
 	}
 	for _, text := range []string{"p", strings.Repeat("p", 2_000)} {
-		many := Snapshot{items: itemsOf(6_000, text)}
 		for _, c := range []*Changes{&changes, &watched.changes} {
 			*c = Changes{}
-			c.Step(&plans, "", many, today)
+			c.Step(&plans, "", &Snapshot{items: itemsOf(6_000, text)}, today)
 		}
-		changes.Step(&plans, "", Snapshot{}, today)
+		changes.Step(&plans, "", &Snapshot{}, today)
 		watched.step(plansOf(t, nil, today).Data, today)
 		for most, n := range map[int]int{maxKept: len(changes.records), watchChanges.remembers: len(watched.changes.records)} {
 			if size := n * (recordBytes + 2*len(text)); size > most || size < most*9/10 {

@@ -22,9 +22,6 @@ var (
 		"Sum of the negative transactions of the account in the current or previous calendar month (UTC) by type, in US dollars as a positive number.", "account", "type", "month")
 )
 
-// DerivedDefinitions lists the metrics that follow from the data of an account and the time.
-func DerivedDefinitions() []*metric.Definition { return derivedSet }
-
 // Derived returns the metrics that follow from the data of an account and the day (UTC).
 func (a AccountData) Derived(now time.Time) []*metric.Sample {
 	b, today := newBuilder(a.Name), now.UTC().Truncate(24*time.Hour)

@@ -82,7 +82,8 @@ func (f *fetchTest) fetch() (Snapshot, error) {
 	f.requests = nil
 	s, err := f.resource.Fetch(f.t.Context(), f, accountOf(f.resource))
 	if err == nil {
-		f.events = f.changes.Step(&f.resource, accountOf(f.resource), s, s.MadeAt)
+		shown := s // without items afterwards
+		f.events = f.changes.Step(&f.resource, accountOf(f.resource), &shown, s.MadeAt)
 		s.Metrics = slices.Concat(s.Metrics, f.changes.Metrics)
 	}
 	return s, err

@@ -86,7 +86,7 @@ func newBuilder(account string) *metric.Builder {
 	return b
 }
 
-// Snapshot is the outcome of one fetch. It is immutable.
+// Snapshot is the outcome of one fetch. What it refers to is immutable.
 type Snapshot struct {
 	Metrics      []*metric.Sample
 	Bytes        int // memory of the metrics, about
@@ -98,14 +98,8 @@ type Snapshot struct {
 	MadeAtLatest time.Time             // latest possible value of MadeAt, as ages are truncated to seconds; zero if its age is unknown
 
 	stamp   *timestamp // provider's time at which it was made; nil if it has none
-	items   []item     // for Changes
+	items   []item     // for Changes.Step, which drops them
 	partial bool       // whether items are missing that the provider listed
-}
-
-// WithoutItems returns the snapshot for those who compare no items.
-func (s Snapshot) WithoutItems() Snapshot {
-	s.items = nil
-	return s
 }
 
 // maxPlausibleAge bounds ages: a longer one means that a clock of the provider is wrong.
@@ -188,7 +182,7 @@ func getList[T, M any](maxItems int, add func(b *metric.Builder, page rentalapi.
 	}
 }
 
-// addLinks adds the links of an item if one of them is known.
+// addLinks adds the links of an item if it has one.
 func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {
 	if cmp.Or(links...) != "" {
 		b.Add(d, 1, append([]string{id}, links...)...)
@@ -209,5 +203,5 @@ func Definitions() []*metric.Definition {
 	for _, r := range Resources() {
 		all = append(all, r.Metrics...)
 	}
-	return slices.Concat(all, WatchDefinitions(), DerivedDefinitions())
+	return slices.Concat(all, watchSet, derivedSet)
 }

@@ -183,17 +183,17 @@ type Server struct {
 
 // Errors of ActiveServers.
 var (
-	ErrUnknownAccount = errors.New("servers: unknown account")
-	ErrUnknownServers = errors.New("servers: not all are known")
+	ErrNoAccount         = errors.New("servers: no such account")
+	ErrIncompleteServers = errors.New("servers: list is incomplete")
 )
 
 // ActiveServers returns the active servers of the named accounts, or of all if no name is given, in their
-// order. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than return a partial
+// order. It fails with ErrNoAccount, and with ErrIncompleteServers rather than return a partial
 // list.
 func ActiveServers(accounts []AccountData, names ...string) (all []Server, err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(accounts, func(a AccountData) bool { return a.Name == name }) {
-			return nil, ErrUnknownAccount
+			return nil, ErrNoAccount
 		}
 	}
 	for _, a := range accounts {
@@ -201,7 +201,7 @@ func ActiveServers(accounts []AccountData, names ...string) (all []Server, err e
 			continue
 		}
 		if a.Servers == nil || a.Servers.partial || slices.Contains(a.Incomplete, servers.Name) {
-			return nil, fmt.Errorf("%w: account %s", ErrUnknownServers, a.Name)
+			return nil, fmt.Errorf("%w: account %s", ErrIncompleteServers, a.Name)
 		}
 		for _, s := range a.Servers.active {
 			all = append(all, Server{a.Name, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), s.IPv4.Addr})

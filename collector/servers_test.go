@@ -67,9 +67,9 @@ func TestActiveServers(t *testing.T) {
 		{"one account", withStatuses("active"), 1, "lab", []Server{lab}, nil},
 		{"another one is partial", []simulator.Object{serverOf("", testAddress, "active")}, 1, "lab", []Server{lab}, nil},
 		{"two accounts", withStatuses("active"), 1, "main lab", []Server{lab, first}, nil},
-		{"two accounts, of which one is unknown", nil, 0, "lab nobody", nil, ErrUnknownAccount},
+		{"two accounts, of which one is unknown", nil, 0, "lab nobody", nil, ErrNoAccount},
 		{"no servers", nil, 0, "main", nil, nil},
-		{"unknown account", nil, 0, "nobody", nil, ErrUnknownAccount},
+		{"unknown account", nil, 0, "nobody", nil, ErrNoAccount},
 		{"first of several addresses", []simulator.Object{serverOf("a", []string{"", "198.18.0.2", "198.18.0.3"}, "active")}, 1, "main", []Server{target("main", "a", "198.18.0.2", "active")}, nil},
 		{"without address", []simulator.Object{serverOf("a", []string{""}, "active"), serverOf("b", nil, "active")}, 2, "main", []Server{
 			target("main", "a", "", "active"), target("main", "b", "", "active"),
@@ -112,8 +112,8 @@ func TestPartialServers(t *testing.T) {
 		{"more than active", withStatuses("active", "active"), 1},
 		{"none", nil, 1},
 	} {
-		if got, err := targets(t, c.list, c.active, ""); !errors.Is(err, ErrUnknownServers) || len(got) > 0 {
-			t.Errorf("%s: got %v and error %v, want %v", c.name, got, err, ErrUnknownServers)
+		if got, err := targets(t, c.list, c.active, ""); !errors.Is(err, ErrIncompleteServers) || len(got) > 0 {
+			t.Errorf("%s: got %v and error %v, want %v", c.name, got, err, ErrIncompleteServers)
 		}
 	}
 }

@@ -18,9 +18,6 @@ var (
 	watchLastHit      = watchSet.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan.", "watch", "plan")
 )
 
-// WatchDefinitions lists the metrics of watches.
-func WatchDefinitions() []*metric.Definition { return watchSet }
-
 var watchChanges = &changeKind{
 	changes:   []change{{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit}},
 	absent:    values{attrStock: "false"}, // added in stock is a hit

@@ -189,18 +189,9 @@ func without(data map[string]float64, texts ...string) map[string]float64 {
 	return rest
 }
 
-// families returns the beginnings of the series of a resource's metrics, and of those
-// that follow from them.
-func families(r collector.Resource) []string {
-	definitions := r.Metrics
-	switch r.Name {
-	case "plans", "locations":
-		definitions = slices.Concat(definitions, collector.WatchDefinitions())
-	case "account", "servers", "transactions":
-		definitions = slices.Concat(definitions, collector.DerivedDefinitions())
-	}
-	var names []string
-	for _, d := range definitions {
+// families returns the beginnings of the series of a resource's metrics.
+func families(r collector.Resource) (names []string) {
+	for _, d := range r.Metrics {
 		names = append(names, d.Name+"{")
 	}
 	return names

@@ -23,8 +23,8 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	if !j.shown() || snap.Token != j.snapshot.Token { // another token is perhaps that of another provider account
 		j.changes.Forget()
 	}
-	events := j.changes.Step(j.resource, j.account.name, snap, now)
-	j.snapshot = snap.WithoutItems()
+	events := j.changes.Step(j.resource, j.account.name, &snap, now)
+	j.snapshot = snap
 	h.Taken, h.MadeAt, h.Invalid, h.SoldOut = now, snap.MadeAt, snap.Invalid, j.changes.SoldOut
 	if isPublic {
 		events = append(r.stepWatches(), events...) // hits first, so that many changes do not hide one

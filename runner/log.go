@@ -25,7 +25,7 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 		l.failures = nil
 	}
 	for _, c := range invalid.Causes {
-		if !slices.ContainsFunc(l.invalid, func(known rentalapi.Cause) bool { return known.FieldError == c.FieldError }) {
+		if !slices.ContainsFunc(l.invalid, func(logged rentalapi.Cause) bool { return logged.FieldError == c.FieldError }) {
 			level.Warn(l.logger).Log("msg", "invalid item", "item", c.Item, "field", c.Field, "problem", c.Problem, "items", invalid.Items)
 		}
 	}

@@ -30,7 +30,7 @@ func discovery(active func(accounts []string) ([]collector.Server, error)) http.
 		}
 		servers, err := active(accounts)
 		switch {
-		case errors.Is(err, collector.ErrUnknownAccount):
+		case errors.Is(err, collector.ErrNoAccount):
 			http.Error(w, "account: this exporter has no such account", http.StatusNotFound)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

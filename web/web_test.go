@@ -156,17 +156,17 @@ func TestDiscovery(t *testing.T) {
 		switch strings.Join(accounts, ",") {
 		case "":
 			if accounts != nil {
-				return nil, collector.ErrUnknownAccount
+				return nil, collector.ErrNoAccount
 			}
 			return []collector.Server{server, {ID: "without an address"}, server}, nil
 		case "main", "main,none":
 			return []collector.Server{server}, nil
 		case "partial":
-			return []collector.Server{server}, fmt.Errorf("%w: account partial: no current list", collector.ErrUnknownServers)
+			return []collector.Server{server}, fmt.Errorf("%w: account partial: no current list", collector.ErrIncompleteServers)
 		case "none":
 			return nil, nil
 		}
-		return nil, collector.ErrUnknownAccount
+		return nil, collector.ErrNoAccount
 	}
 	cases := map[string]response{
 		"":                         {200, "", `[{"targets":["192.0.2.1"],` + labels + `},{"targets":["192.0.2.1"],` + labels + "}]\n"},
@@ -177,7 +177,7 @@ func TestDiscovery(t *testing.T) {
 		"?acount=main":            {400, "", "query: unknown parameter: must be account or port\n"},
 		"?account=a;account=main": {400, "", "query: invalid semicolon separator in query\n"},
 		"?account=other":          {404, "", "account: this exporter has no such account\n"},
-		"?account=partial":        {503, "", "servers: not all are known: account partial: no current list\n"},
+		"?account=partial":        {503, "", "servers: list is incomplete: account partial: no current list\n"},
 	}
 	for _, port := range []string{"0", "65536", "-1", "", "09100", "http", "9100@evil.example"} {
 		cases["?port="+port] = response{400, "", "port: must be a number from 1 to 65535\n"}

@@ -78,7 +78,7 @@ func (m *moment) metrics() (metrics []*metric.Sample, err error) {
 			}
 			changes := cmp.Or(m.changes[m.token+r.Name], &collector.Changes{})
 			m.changes[m.token+r.Name] = changes
-			changes.Step(&r, data.Name, snapshot, m.now)
+			changes.Step(&r, data.Name, &snapshot, m.now)
 			metrics = slices.Concat(metrics, snapshot.Metrics, changes.Metrics)
 			data.Add(snapshot.Data)
 		}

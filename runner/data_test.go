@@ -46,11 +46,11 @@ func TestActiveServersOverTime(t *testing.T) {
 				t.Errorf("%s: got %d servers and error %v, want %d and %v", what, got, err, servers, want)
 			}
 		}
-		after(time.Second, "before the first response", 0, collector.ErrUnknownServers)
+		after(time.Second, "before the first response", 0, collector.ErrIncompleteServers)
 		after(5*time.Second, "after the first response", 1, nil)
 		repair := h.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Respond, Status: 500})
 		after(9*time.Minute, "failing", 1, nil)
-		after(3*time.Minute, "failing longer than max_age", 0, collector.ErrUnknownServers)
+		after(3*time.Minute, "failing longer than max_age", 0, collector.ErrIncompleteServers)
 		repair()
 		after(5*time.Minute, "recovered", 1, nil)
 
@@ -60,13 +60,13 @@ func TestActiveServersOverTime(t *testing.T) {
 			simulator.Put(body, 40, "meta", "count")
 			_, _ = w.Write(simtest.Encode(t, body))
 		}})
-		after(90*time.Second, "incomplete", 0, collector.ErrUnknownServers)
+		after(90*time.Second, "incomplete", 0, collector.ErrIncompleteServers)
 		h.assertEqual("data of an incomplete response", h.values("servers"), map[string]float64{
 			"main active": 1, "main suspended": 0, "lab active": 0, "lab suspended": 0,
 		})
 		repair()
 		repair = h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Hang})
-		after(2*time.Minute, "no response after an incomplete one", 0, collector.ErrUnknownServers)
+		after(2*time.Minute, "no response after an incomplete one", 0, collector.ErrIncompleteServers)
 		repair()
 		after(3*time.Minute, "complete again", 1, nil)
 
@@ -75,7 +75,7 @@ func TestActiveServersOverTime(t *testing.T) {
 		after(time.Second, "without lab", 1, nil)
 		delete(config.Collectors, "servers")
 		h.run(config)
-		after(time.Second, "without the collector", 0, collector.ErrUnknownServers)
+		after(time.Second, "without the collector", 0, collector.ErrIncompleteServers)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,17 +144,6 @@ func TestChanges(t *testing.T) {
 			simtest.AssertEqual(t, "metrics", got, c.want)
 		})
 	}
-}
-
-// TestIDsWithSpaces has configurations whose ids, plans and locations are the same one after another.
-func TestIDsWithSpaces(t *testing.T) {
-	f := newFetchTest(t, configurations)
-	f.account.Configurations = []simulator.Object{{"id": "a b", "plan": "c", "location": "fra", "in_stock": false}, {"id": "a", "plan": "b c", "location": "fra", "in_stock": true}}
-	f.mustFetch()
-	f.account.Configurations[0]["in_stock"] = true
-	f.mustFetch()
-	simtest.AssertEqual(t, "events", eventTexts(f.events), []string{"configuration in stock: configuration=a b plan=c location=fra"})
-	simtest.AssertEqual(t, "series", len(f.changes.Metrics), 5)
 }
 
 // TestChangesForgets has a catalog with other plans in each response, as an auction has.
@@ -430,38 +418,32 @@ func eventTexts(events []Event) []string {
 }
 
 // TestEvents changes the simulated provider between two responses: only the second one has events.
-// TestAccountChanges has those of servers, keys and top-ups.
+// TestAccountChanges has those of other resources.
 func TestEvents(t *testing.T) {
 	const plan = "plan=xeon-e-2236 name=Xeon E-2236"
 	for _, c := range []struct {
-		resource, command string
-		want              []string
+		resource Resource
+		command  string
+		want     string
 	}{
-		{"plans", "/stock?plan=epyc-9654&location=fra&in_stock=true", []string{"plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"}},
-		{"plans", "/stock?plan=xeon-e-2236&in_stock=false", []string{"plan sold out: " + plan + " usd_per_month=59.9"}},
-		{"plans", "/plan?plan=xeon-e-2236&usd=50.5", []string{"plan price changed: " + plan + " before=59.9 after=50.5"}},
-		{"plans", "/plan?plan=xeon-e-2236&listed=false", []string{"plan removed: " + plan + " usd_per_month=59.9"}},
-		{"plans", "/plan?plan=new&usd=7", []string{"plan added: plan=new name=Xeon E-2236 usd_per_month=7"}},
-		{"status", "/component?location=fra&component=network&state=degraded", []string{"component state changed: location=fra component=network before=operational after=degraded"}},
-		{"configurations", "/stock?plan=xeon-e-2236&location=fra&in_stock=false", []string{"configuration sold out: configuration=cfg_1 plan=xeon-e-2236 location=fra"}},
-		{"configurations", "/stock?plan=epyc-9654&location=nyc&in_stock=true", []string{"configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"}},
+		{plans, "/stock?plan=epyc-9654&location=fra&in_stock=true", "plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"},
+		{plans, "/stock?plan=xeon-e-2236&in_stock=false", "plan sold out: " + plan + " usd_per_month=59.9"},
+		{plans, "/plan?plan=xeon-e-2236&usd=50.5", "plan price changed: " + plan + " before=59.9 after=50.5"},
+		{plans, "/plan?plan=xeon-e-2236&listed=false", "plan removed: " + plan + " usd_per_month=59.9"},
+		{plans, "/plan?plan=new&usd=7", "plan added: plan=new name=Xeon E-2236 usd_per_month=7"},
+		{status, "/component?location=fra&component=network&state=degraded", "component state changed: location=fra component=network before=operational after=degraded"},
+		{configurations, "/stock?plan=epyc-9654&location=nyc&in_stock=true", "configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"},
 	} {
-		t.Run(c.resource, func(t *testing.T) {
-			f := newFetchTest(t, Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Name == c.resource })])
-			f.account.Configurations = []simulator.Object{
-				{"id": "cfg_1", "plan": "xeon-e-2236", "location": "fra", "in_stock": true}, {"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false},
-			}
-			fetch := func() []string {
-				f.mustFetch()
-				return eventTexts(f.events)
-			}
-			simtest.AssertEqual(t, "first sight", fetch(), []string{})
-			simtest.AssertEqual(t, "no change", fetch(), []string{})
-			response := httptest.NewRecorder()
-			simulator.Control(f.Simulator).ServeHTTP(response, httptest.NewRequest(http.MethodPost, c.command, nil))
-			simtest.AssertEqual(t, c.command, response.Body.String(), "done\n")
-			simtest.AssertEqual(t, "events of "+c.command, fetch(), c.want)
-			simtest.AssertEqual(t, "afterwards", fetch(), []string{})
-		})
+		f := newFetchTest(t, c.resource)
+		f.account.Configurations = []simulator.Object{{"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false}}
+		f.mustFetch()
+		simtest.AssertEqual(t, "first sight", eventTexts(f.events), []string{})
+		response := httptest.NewRecorder()
+		simulator.Control(f.Simulator).ServeHTTP(response, httptest.NewRequest(http.MethodPost, c.command, nil))
+		simtest.AssertEqual(t, c.command, response.Body.String(), "done\n")
+		f.mustFetch()
+		simtest.AssertEqual(t, "events of "+c.command, eventTexts(f.events), []string{c.want})
+		f.mustFetch()
+		simtest.AssertEqual(t, "afterwards", eventTexts(f.events), []string{})
 	}
 }

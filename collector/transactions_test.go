@@ -117,11 +117,6 @@ func TestTransactionsInvalid(t *testing.T) {
 // TestTransactionsRefused has pages that are not one list, and too many.
 func TestTransactionsRefused(t *testing.T) {
 	for want, atSecondPage := range map[string]func(f *fetchTest){
-		"data: more than 100 items: response is too large": func(f *fetchTest) { // a whole history as a page
-			f.body = func(url.Values) []byte {
-				return simtest.Encode(f.t, simulator.Object{"data": f.account.Transactions, "meta": simulator.Object{"total": 250}})
-			}
-		},
 		"meta.total: changed between two pages: response is incomplete": func(f *fetchTest) { // one is removed meanwhile
 			f.account.Transactions = f.account.Transactions[1:]
 		},

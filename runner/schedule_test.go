@@ -125,24 +125,6 @@ func TestCacheExpiryShows(t *testing.T) {
 	}
 }
 
-// TestRequestsAtIntervals has intervals that are no multiple of the provider's cache time: no
-// interval becomes shorter.
-func TestRequestsAtIntervals(t *testing.T) {
-	for interval, want := range map[time.Duration]int{60 * time.Second: 20, 80 * time.Second: 10, 100 * time.Second: 10, 200 * time.Second: 5} {
-		t.Run(interval.String(), func(t *testing.T) {
-			withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
-				h.Change(func(w *simulator.World) { w.Caches, w.GeneratedAt, w.SendsAge = true, nil, true })
-				time.Sleep(time.Hour)
-				h.run(configure(interval, 20*time.Minute, "plans"))
-				time.Sleep(10 * time.Minute)
-				before := len(h.Requests())
-				time.Sleep(20 * time.Minute)
-				h.assertEqual("requests in 20 minutes", len(h.Requests())-before, want)
-			})
-		})
-	}
-}
-
 // TestSlowRateLimit has a rate limit that more accounts with one token use than it is for: a fetch that
 // would take longer than its interval fails at its end.
 func TestSlowRateLimit(t *testing.T) {

@@ -27,7 +27,9 @@ func TestInvalidFields(t *testing.T) {
 			t.Parallel()
 			document := documented(t, r)
 			snap, err := newBodyTest(t, r, document).fetch()
-			simtest.AssertEqual(t, "documented response: error and invalid items", []any{err, snap.Invalid.Items}, []any{nil, 0})
+			if err != nil || snap.Invalid.Items > 0 {
+				t.Fatalf("got error %v and invalid items %+v, want none: set each field in testdata/%s/document.golden", err, snap.Invalid, r.Name)
+			}
 			base, shown := seriesOf(t, r, snap), map[string]bool{}
 			items, isList := simtest.Decode(t, document)["data"].([]any)
 			if !isList {

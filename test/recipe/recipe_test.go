@@ -77,13 +77,11 @@ var (
 	invoiceIssued = invoiceSet.Gauge("invoice_issued_timestamp_seconds", "Day on which an invoice was issued, as midnight UTC.", "account", "invoice")
 )
 
-func invoices() Resource {
-	return Resource{
-		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
-		Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
-		Metrics: invoiceSet,
-		get:     getList(1_000, addInvoices),
-	}
+var invoices = Resource{
+	Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
+	Timing:  Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute},
+	Metrics: invoiceSet,
+	get:     getList(1_000, addInvoices),
 }
 
 func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *Snapshot) {
@@ -95,7 +93,7 @@ func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *S
 	b.Add(invoicesCount, float64(page.Count))
 }
 `)
-	c.edit("collector/resource.go", "sshKeys(), servers(),", "sshKeys(), servers(), invoices(),")
+	c.edit("collector/resource.go", "sshKeys, servers,", "sshKeys, servers, invoices,")
 	c.edit("simulator/world.go", "Configurations, SSHKeys, Servers []Object", "Configurations, SSHKeys, Servers, Invoices []Object")
 	c.edit("simulator/example.go", "\t\tSSHKeys: ", `		Invoices: []Object{{"id": makeID("inv", name, 0), "amount": Object{"usd": 59.0}, "status": "paid", "issued_at": "2026-03-01"}},
 		SSHKeys: `)

@@ -57,8 +57,18 @@ const HorizonYears = 10
 // renewalsDue returns the sum that is due on each day from the first overdue one to the horizon,
 // given the sums of the next renewals by day.
 func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]micros {
-	due := map[time.Time]micros{}
+	due, from := map[time.Time]micros{}, map[time.Time]micros{}
 	for day, price := range renewals {
+		// What is overdue for longer renews on the same days as what is since January, which has 31.
+		january := time.Date(today.Year()-1, time.January, day.Day(), 0, 0, 0, 0, time.UTC)
+		if day.Before(january) {
+			due[day] += price
+			due[january] -= price // added below
+			day = january
+		}
+		from[day] += price
+	}
+	for day, price := range from {
 		for _, at := range RenewalDays(day, today, today.AddDate(HorizonYears, 0, 0)) {
 			due[at] += price
 		}

@@ -158,7 +158,7 @@ func (c *Changes) step(kind *changeKind, items []item, unmatched map[itemID]bool
 		switch {
 		case unmatched[id]:
 			r.values[attrStock] = "false"
-			events = append(events, c.remove(kind, &r, now)...)
+			r.leave(now)
 		case partial || !r.removed.IsZero():
 		case r.values[attrPresence] == "": // that it went while the data was unknown is no change
 			continue
@@ -195,9 +195,17 @@ func (c *Changes) remove(kind *changeKind, r *record, now time.Time) (events []E
 		before := r.values
 		r.values[attrPresence], r.values[attrClass] = isGone, kind.absent[attrClass]
 		events = c.count(kind, r, before, now)
-		r.removed, r.values[attrPresence], r.keys, r.detail = now, "", nil, nil // that it returns is no change
 	}
+	r.leave(now)
 	return events
+}
+
+// leave marks an item as removed. That it returns is no change.
+func (r *record) leave(now time.Time) {
+	if r.removed.IsZero() {
+		r.removed = now
+	}
+	r.values[attrPresence], r.keys, r.detail = "", nil, nil
 }
 
 // keep keeps the record of an item that is not listed, unless it went too long ago, or is added again

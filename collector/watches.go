@@ -19,7 +19,10 @@ var (
 )
 
 var watchChanges = &changeKind{
-	changes:   []change{{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit}},
+	changes: []change{
+		{of: attrStock, to: "true", event: "watch hit", total: watchHits, last: watchLastHit},
+		{of: attrPresence, to: isGone, event: "plan removed"}, // once more, with the watch
+	},
 	absent:    values{attrStock: "false"}, // added in stock is a hit
 	remembers: maxKept / 50,
 }
@@ -36,12 +39,12 @@ type Watched struct {
 // samples.
 const MaxMatches = 20_000
 
-// StepWatches matches watches with the present public data, and returns their hits: one for each plan in
+// StepWatches matches watches with the present public data, and returns the events: a hit for each plan in
 // stock that began to match; none if the data, or the stock of the plan, was unknown just before. A value
 // that is not understood neither begins nor ends a match. For the watch that goes beyond MaxMatches, and
 // all after it, it is as if the data were unknown; unmatched is the number of these. StepWatches must be
 // called whenever plans or locations change or expire.
-func StepWatches(watches []*Watched, public Data, now time.Time) (hits []Event, unmatched int) {
+func StepWatches(watches []*Watched, public Data, now time.Time) (events []Event, unmatched int) {
 	plans, locations, matches := public.Plans, cmp.Or(public.Locations, &LocationData{}), 0
 	for _, w := range watches {
 		if plans == nil || public.Locations == nil && len(w.Inputs()) > 1 {
@@ -54,9 +57,9 @@ func StepWatches(watches []*Watched, public Data, now time.Time) (hits []Event, 
 			unmatched++
 			continue
 		}
-		hits = append(hits, w.changes.step(watchChanges, items, others, plans.Count > len(plans.Items), now)...)
+		events = append(events, w.changes.step(watchChanges, items, others, plans.Count > len(plans.Items), now)...)
 	}
-	return hits, unmatched
+	return events, unmatched
 }
 
 // items sets which plans match, and returns those that match or may match, and the ids of all others.

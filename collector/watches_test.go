@@ -95,8 +95,8 @@ type step struct {
 
 // step is StepWatches for one watch.
 func (w *Watched) step(public Data, now time.Time) []Event {
-	hits, _ := StepWatches([]*Watched{w}, public, now)
-	return hits
+	events, _ := StepWatches([]*Watched{w}, public, now)
+	return events
 }
 
 // TestWatchSteps changes plans and locations from one response to the next.
@@ -170,7 +170,7 @@ func TestWatchSteps(t *testing.T) {
 				case "locations":
 					data.Locations = nil
 				}
-				if len(w.step(data, now)) > 0 {
+				if slices.ContainsFunc(w.step(data, now), func(e Event) bool { return e.Message == "watch hit" }) {
 					hitAt = float64(now.Unix())
 				}
 				want, got = append(want, s.hits), append(got, hits(t, w))
@@ -182,7 +182,8 @@ func TestWatchSteps(t *testing.T) {
 	}
 }
 
-// TestWatchLosesPlan has a plan that stops matching, and one that is removed: their series end an hour later.
+// TestWatchLosesPlan has a plan that stops matching, whose series end after an hour, and one that is
+// removed, which an event tells.
 func TestWatchLosesPlan(t *testing.T) {
 	w := &Watched{Watch: Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}}
 	var got []string
@@ -199,7 +200,7 @@ func TestWatchLosesPlan(t *testing.T) {
 		{120, catalog{listed("a", true, 500)}},
 	} {
 		now := today.Add(time.Duration(s.minute) * time.Minute)
-		w.step(plansOf(t, s.plans, now).Data, now)
+		events := w.step(plansOf(t, s.plans, now).Data, now)
 		var series []string
 		for name := range exposed(t, WatchMetrics([]*Watched{w})) {
 			if strings.HasPrefix(name, watchHits.Name) {
@@ -207,16 +208,16 @@ func TestWatchLosesPlan(t *testing.T) {
 			}
 		}
 		slices.Sort(series)
-		got = append(got, fmt.Sprintln(s.minute, series))
+		got = append(got, fmt.Sprintln(s.minute, series, eventTexts(events)))
 	}
 	const a, b = `{plan="a",watch="w"}`, `{plan="b",watch="w"}`
-	simtest.AssertEqual(t, "series of hits", strings.Join(got, ""), `0 [`+a+` `+b+`]
-1 [`+a+` `+b+`]
-2 [`+a+` `+b+`]
-60 [`+a+` `+b+`]
-61 [`+b+`]
-119 [`+b+`]
-120 []
+	simtest.AssertEqual(t, "series of hits and events", strings.Join(got, ""), `0 [`+a+` `+b+`] []
+1 [`+a+` `+b+`] []
+2 [`+a+` `+b+`] []
+60 [`+a+` `+b+`] [plan removed: watch=w plan=b name= usd_per_month=50]
+61 [`+b+`] []
+119 [`+b+`] []
+120 [] []
 `)
 }
 

@@ -94,14 +94,14 @@ func (r *Runner) Events() []collector.Event {
 	return r.events
 }
 
-// stepWatches matches the watches with the present public data, and returns their hits.
+// stepWatches matches the watches with the present public data, and returns their events.
 func (r *Runner) stepWatches() []collector.Event {
-	hits, unmatched := collector.StepWatches(r.watches, r.public().data().Data, wallClock())
+	events, unmatched := collector.StepWatches(r.watches, r.public().data().Data, wallClock())
 	if unmatched > 0 && r.unmatched == 0 {
 		level.Warn(r.logger).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
 	}
 	r.unmatched = unmatched
-	return hits
+	return events
 }
 
 // Watches returns the watches, in the order of the configuration.

@@ -98,18 +98,16 @@ func prepare(ctx context.Context, args []string, text io.Writer) (*options, *con
 }
 
 // run exports once, or until ctx ends. It logs why that failed.
-func run(ctx context.Context, o *options, env Environment, cfg *config.Config, unknown error) error {
+func run(ctx context.Context, o *options, env Environment, cfg *config.Config, unknown error) (err error) {
 	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
 	defer flush()
 	if unknown != nil {
 		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
 	}
-	e, err := newExporter(o, env, logger, cfg)
-	switch {
-	case err != nil:
-	case o.once:
+	e := newExporter(o, env, logger, cfg)
+	if o.once {
 		err = e.printOnce(ctx)
-	default:
+	} else {
 		err = e.serve(ctx)
 	}
 	if err != nil {
@@ -134,7 +132,7 @@ type exporter struct {
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
-func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
+func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) *exporter {
 	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	if !o.disableExporterMetrics && !o.once { // node_exporter, which reads the output, has its own
 		e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -142,14 +140,10 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 	if o.Demo {
 		e.demo = demo.New()
 	}
-	settings, err := e.settings(cfg)
-	if err != nil {
-		return nil, err
-	}
-	e.api = rentalapi.New(name+"/"+version.Version, settings, e.registry)
+	e.api = rentalapi.New(name+"/"+version.Version, e.settings(cfg), e.registry)
 	e.runner = runner.New(logger, e.api)
 	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
-	return e, nil
+	return e
 }
 
 // printOnce fetches everything and prints it, or nothing if it is interrupted. The error says what

@@ -36,11 +36,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(o, Environment{Unlimited: true}, log.NewNopLogger(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return newExporter(o, Environment{Unlimited: true}, log.NewNopLogger(), cfg)
 }
 
 // program is the exporter, running in this process.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"time"
 
@@ -29,10 +30,6 @@ func (e *exporter) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
 	cfg, err := e.options.configure()
-	var settings rentalapi.Settings
-	if err == nil {
-		settings, err = e.settings(cfg)
-	}
 	if err != nil {
 		failed := *e.loaded.Load()
 		failed.reloadError = err
@@ -41,7 +38,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.api.ApplySettings(settings)
+	e.api.ApplySettings(e.settings(cfg))
 	e.loaded.Store(&loaded{config: cfg, at: time.Now()})
 	e.runner.ApplyConfig(ctx, e.loaded.Load().spec())
 	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
@@ -78,18 +75,17 @@ func difference(a, b []config.Account) []config.Account {
 }
 
 // settings returns how requests to the API are sent.
-func (e *exporter) settings(cfg *config.Config) (s rentalapi.Settings, err error) {
+func (e *exporter) settings(cfg *config.Config) rentalapi.Settings {
 	limits := cfg.API.RateLimit
-	s = rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
+	s := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Timeout: cfg.API.Timeout, Limits: rentalapi.Limits{Public: int(limits.Public), Account: int(limits.Account)}}
 	if e.env.Unlimited || e.demo != nil {
 		s.Limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
 	}
+	s.Transport = rentalapi.Transport{Config: cfg.API.HTTP.HTTPClientConfig, Dial: new(net.Dialer).DialContext}
 	if e.demo != nil {
 		s.Transport = e.demo
-	} else if s.Transport, err = rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil); err != nil {
-		err = fmt.Errorf("api.http: %w", err)
 	}
-	return s, err
+	return s
 }
 
 // spec returns what this shard collects. Shard 0 has the public collectors and the watches.

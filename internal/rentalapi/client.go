@@ -27,7 +27,7 @@ import (
 // Settings say where the API is and how requests are made.
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
-	Transport http.RoundTripper // from NewTransport
+	Transport http.RoundTripper // a Transport
 	Timeout   time.Duration     // bound on one request, response included; greater than 0
 	Limits    Limits
 }
@@ -133,7 +133,6 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 	settings, began, code := c.api.settings.Load(), time.Now(), "error"
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
-	reqCtx = context.WithValue(reqCtx, requestContext{}, reqCtx)
 	var waiting stage
 	reqCtx = httptrace.WithClientTrace(reqCtx, waiting.trace(func() { c.countLate(r.Token, began) }))
 	resp, err := within(reqCtx, c, func() (*http.Response, error) {

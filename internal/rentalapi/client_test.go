@@ -32,13 +32,10 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}, dialing: func() {}}
-	transport, err := NewTransport(promconfig.DefaultHTTPClientConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
+	transport := Transport{promconfig.DefaultHTTPClientConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
 		h.dialing()
 		return h.Dial(ctx, network, address)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: Limits{Public: 59, Account: 120},
 	}, h.requests)
@@ -273,17 +270,13 @@ func clientOver(base *url.URL, transport http.RoundTripper) *Client {
 }
 
 // clientTo returns a public client of a base URL, with the transport of a configuration.
-func clientTo(t *testing.T, base string, cfg promconfig.HTTPClientConfig, dial Dial) *Client {
+func clientTo(t *testing.T, base string, cfg promconfig.HTTPClientConfig, dial func(context.Context, string, string) (net.Conn, error)) *Client {
 	t.Helper()
-	transport, err := NewTransport(cfg, dial)
-	if err != nil {
-		t.Fatal(err)
-	}
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return clientOver(u, transport)
+	return clientOver(u, Transport{cfg, dial})
 }
 
 func assertBackoffError(t *testing.T, err error, want Error) {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
@@ -109,14 +108,6 @@ func connectionError(ctx context.Context, err error, s *stage) *Error {
 	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }
 
-// proxyError is the status with which a proxy refused a connection.
-type proxyError int
-
-// Error says the status in HTTP's own words. Those of the proxy might repeat private data.
-func (e proxyError) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("proxy: status %d %s", int(e), http.StatusText(int(e))))
-}
-
 // describeLookup returns why a name was not found. Package net has no values for these errors.
 func describeLookup(e *net.DNSError) string {
 	cause := e.Err[strings.LastIndex(e.Err, ": ")+1:] // addresses are before it
@@ -140,11 +131,9 @@ func describe(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		text = err.Error()
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps
-		case fileError:
-			return "api.http: " + text
 		case *fs.PathError: // certificates and headers are read again for each request
 			return "api.http: cannot read a file: " + describe(e.Err)
-		case proxyError, *tls.CertificateVerificationError: // a certificate is public
+		case *Error, *tls.CertificateVerificationError: // our own, and a certificate, which is public
 			return text
 		case *net.DNSError:
 			return "lookup " + e.Name + ": " + describeLookup(e) // the configuration sets the name

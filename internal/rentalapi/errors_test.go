@@ -42,7 +42,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "no valid HTTP response"},
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "connection closed before the response was complete"},
-		{network("proxyconnect", proxyError(407)), "proxy: status 407 Proxy Authentication Required"},
+		{network("proxyconnect", checkProxy(nil, nil, nil, &http.Response{StatusCode: 407})), "proxy: status 407 Proxy Authentication Required"},
 		{errors.New("Come back with secret"), "no valid HTTP response"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{network("dial", refused), "dial: connection refused"},
@@ -73,7 +73,7 @@ func TestFiles(t *testing.T) {
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
 	newFetch := func(c config.HTTPClientConfig) func() string {
-		client := clientTo(t, "https://127.0.0.1:1", c, nil)
+		client := clientTo(t, "https://127.0.0.1:1", c, new(net.Dialer).DialContext)
 		return func() string { return errorText(fetchList(t.Context(), client, "/plans")) }
 	}
 	header := newFetch(config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}})
@@ -100,7 +100,7 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := clientTo(t, "https://rental.example", config.HTTPClientConfig{ProxyConfig: config.ProxyConfig{ProxyURL: config.URL{URL: address}}}, nil)
+	client := clientTo(t, "https://rental.example", config.HTTPClientConfig{ProxyConfig: config.ProxyConfig{ProxyURL: config.URL{URL: address}}}, new(net.Dialer).DialContext)
 	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxy: status 407 Proxy Authentication Required")
 }
 

@@ -70,7 +70,7 @@ func TestHTTP2(t *testing.T) {
 	defer server.Close()
 	cfg := promconfig.DefaultHTTPClientConfig
 	cfg.TLSConfig.InsecureSkipVerify = true
-	page, err := GetList[testItem, struct{}](t.Context(), clientTo(t, server.URL+"/api/v1", cfg, nil), "/plans", nil, 3)
+	page, err := GetList[testItem, struct{}](t.Context(), clientTo(t, server.URL+"/api/v1", cfg, new(net.Dialer).DialContext), "/plans", nil, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestTimeouts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		base string
-		dial Dial
+		dial func(context.Context, string, string) (net.Conn, error)
 		want string
 	}{
 		{"http://rental.example", never, "dial: timed out"},
@@ -281,7 +281,7 @@ func TestTimeouts(t *testing.T) {
 	defer l.Close()
 	var cfg promconfig.HTTPClientConfig
 	cfg.ProxyURL = promconfig.URL{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}}
-	client := clientTo(t, "https://rental.example", cfg, nil)
+	client := clientTo(t, "https://rental.example", cfg, new(net.Dialer).DialContext)
 	settings := *client.api.settings.Load()
 	settings.Timeout = 100 * time.Millisecond
 	client.api.ApplySettings(settings)

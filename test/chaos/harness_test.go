@@ -94,10 +94,7 @@ func newHarness(t *testing.T, rng *rand.Rand, limits rentalapi.Limits) *harness 
 func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	registry := prometheus.NewRegistry()
-	transport, err := rentalapi.NewTransport(promconfig.DefaultHTTPClientConfig, h.Dial)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	transport := rentalapi.Transport{Config: promconfig.DefaultHTTPClientConfig, Dial: h.Dial}
 	h.client = rentalapi.New("chaos", rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.limits}, registry)
 	h.Runner = runner.New(&h.log, h.client)
 	h.handler = web.Handler(h.Runner, web.Options{

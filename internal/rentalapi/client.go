@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -239,27 +238,8 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, wai
 	if resp.StatusCode != http.StatusOK {
 		return failure
 	}
-	body := &body{Reader: resp.Body}
-	err := decodeContent(ctx, body, c.turn, read)
-	if body.err != nil {
-		return connectionError(ctx, body.err, waiting)
-	}
-	return err
-}
-
-// body keeps the first error but io.EOF of a connection.
-type body struct {
-	io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
-	}
-	return n, err
+	body := connection{resp.Body, func(err error) *Error { return connectionError(ctx, err, waiting) }}
+	return decodeContent(ctx, body, c.turn, read)
 }
 
 // sunset returns what the headers Deprecation (RFC 9745) and Sunset (RFC 8594) say. It repeats nothing

@@ -21,25 +21,34 @@ const (
 	maxSmallBytes = 256 << 10 // bytes of a response that waits for no other
 )
 
-var (
-	gzipMagic = []byte{0x1f, 0x8b}
-	bom       = []byte("\ufeff")
-)
+// connection is the body of a response as it was sent. Its errors are those of the request.
+type connection struct {
+	io.Reader
+	describe func(error) *Error
+}
+
+// Read implements io.Reader.
+func (c connection) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = c.describe(err)
+	}
+	return n, err
+}
 
 // decodeContent calls read with a decoder of a body: without gzip, which is known by its first bytes,
 // whatever the header says, and without a byte order mark. One that is no JSON object, or is too large,
 // fails with an error that repeats nothing of it.
 func decodeContent(ctx context.Context, body io.Reader, turn *semaphore.Weighted, read func(*json.Decoder) error) error {
-	text, err := openContent(body)
-	if err != nil {
-		return fmt.Errorf("response: %w", err)
-	}
-	c := &content{ctx: ctx, text: text, turn: turn}
+	c := &content{ctx: ctx, turn: turn}
+	c.text, c.err = openContent(body)
 	c.dec = json.NewDecoder(c)
-	defer c.close()
-	err = read(c.dec)
+	err := read(c.dec)
+	if c.hasTurn {
+		turn.Release(1)
+	}
 	switch {
-	case errors.Is(c.err, ErrTooLarge), errors.Is(c.err, errNoTurn):
+	case errors.As(c.err, new(*Error)):
 		return c.err
 	case c.err != nil:
 		return fmt.Errorf("response: %w", c.err)
@@ -49,38 +58,31 @@ func decodeContent(ctx context.Context, body io.Reader, turn *semaphore.Weighted
 	return err
 }
 
-// openContent returns the text of a body, which begins with a brace.
+// openContent returns the text of a body, which begins with a brace, or a few blanks and one.
 func openContent(body io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReader(body)
-	if start, _ := text.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) {
+	if start, _ := text.Peek(2); string(start) == "\x1f\x8b" {
 		unpacked, err := gzip.NewReader(text)
 		if err != nil {
 			return nil, err
 		}
 		text = bufio.NewReader(unpacked)
 	}
-	if start, _ := text.Peek(len(bom)); bytes.Equal(start, bom) {
-		_, _ = text.Discard(len(bom))
+	if start, _ := text.Peek(3); string(start) == "\ufeff" {
+		_, _ = text.Discard(3)
 	}
-	for {
-		switch first, err := text.ReadByte(); {
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("empty")
-		case err != nil:
-			return nil, err
-		case bytes.IndexByte([]byte(" \t\r\n"), first) >= 0:
-		case first == '<':
-			return nil, &Error{Reason: Decode, Err: errors.New("a web page"), Hint: "api.base_url probably leads to a site and not to the API"}
-		case first != '{':
-			return nil, errors.New("not a JSON object")
-		default:
-			return text, text.UnreadByte()
-		}
+	start, err := text.Peek(512)
+	start = bytes.TrimLeft(start, " \t\r\n")
+	switch {
+	case bytes.HasPrefix(start, []byte("{")), err != nil && !errors.Is(err, io.EOF):
+		return text, nil // the decoder gets an error after what is before it
+	case bytes.HasPrefix(start, []byte("<")):
+		return nil, &Error{Reason: Decode, Err: errors.New("response: a web page"), Hint: "api.base_url probably leads to a site and not to the API"}
+	case len(start) == 0:
+		return nil, errors.New("empty")
 	}
+	return nil, errors.New("not a JSON object")
 }
-
-// errNoTurn is the error of a large response whose time ended while others were read.
-var errNoTurn error = &Error{Reason: Timeout, Err: errors.New("timed out while other large responses were read")}
 
 // content is the text of a body within its bounds, for its decoder.
 type content struct {
@@ -96,11 +98,12 @@ type content struct {
 // Read implements io.Reader.
 func (c *content) Read(p []byte) (n int, err error) {
 	switch {
+	case c.err != nil:
 	case c.n > maxBodyBytes, c.n-c.dec.InputOffset() > maxValueBytes:
 		c.err = ErrTooLarge
 	case c.n > maxSmallBytes && !c.hasTurn:
 		if c.hasTurn = c.turn.Acquire(c.ctx, 1) == nil; !c.hasTurn {
-			c.err = errNoTurn
+			c.err = &Error{Reason: Timeout, Err: errors.New("timed out while other large responses were read")}
 		}
 	}
 	if c.err != nil {
@@ -112,10 +115,4 @@ func (c *content) Read(p []byte) (n int, err error) {
 		c.err = err
 	}
 	return n, err
-}
-
-func (c *content) close() {
-	if c.hasTurn {
-		c.turn.Release(1)
-	}
 }

@@ -67,7 +67,8 @@ type PageMeta struct {
 // fails with ErrIncomplete.
 func getEnvelope(ctx context.Context, api Getter, path string, query url.Values, data func(*json.Decoder) error) (r Response, meta json.RawMessage, err error) {
 	r, err = api.Get(ctx, path, query, func(dec *json.Decoder) error {
-		dataErr, failure := errors.New("missing"), json.RawMessage(nil)
+		var failure json.RawMessage
+		missing := true
 		_, err := dec.Token() // the content begins with a brace
 		for err == nil && dec.More() {
 			var name json.Token
@@ -76,9 +77,7 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values,
 			}
 			switch name {
 			case "data":
-				if dataErr = data(dec); !errors.Is(dataErr, errNull) { // beside which there may be an error
-					err = dataErr
-				}
+				missing, err = false, data(dec)
 			case "meta":
 				err = dec.Decode(&meta)
 			case "error":
@@ -95,8 +94,8 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values,
 			return err
 		case !isNull(failure):
 			return fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
-		case dataErr != nil:
-			return fmt.Errorf("data: %w", dataErr)
+		case missing:
+			return errors.New("data: missing")
 		}
 		return nil
 	})
@@ -108,14 +107,11 @@ func readEnd(dec *json.Decoder) error {
 	if _, err := dec.Token(); err != nil {
 		return err
 	}
-	switch _, err := dec.Token(); {
-	case err == nil:
-		return new(json.SyntaxError)
-	case errors.Is(err, io.EOF):
+	_, err := dec.Token()
+	if errors.Is(err, io.EOF) {
 		return nil
-	default:
-		return err
 	}
+	return cmp.Or[error](err, new(json.SyntaxError))
 }
 
 // GetObject fetches a single object. A list or a value in data fails with ErrIncomplete.
@@ -124,10 +120,7 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 	o.Response, _, err = getEnvelope(ctx, api, path, nil, func(dec *json.Decoder) error {
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
-			return fmt.Errorf("data: %w", err)
-		}
-		if isNull(raw) {
-			return errNull
+			return err
 		}
 		o.Errors = new(fieldDecoder).decodeFields(raw, o.Value)
 		if i := slices.IndexFunc(o.Errors, func(e FieldError) bool { return e.Field == "" }); i >= 0 {
@@ -202,10 +195,10 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 		p.Count++
 		return d.count(0)
 	})
-	if err != nil && !errors.Is(err, errNull) {
-		err = fmt.Errorf("data: %w", err)
+	if err != nil {
+		return fmt.Errorf("data: %w", err)
 	}
-	return err
+	return nil
 }
 
 // add keeps an item with a usable id, and counts an invalid one.

@@ -93,7 +93,7 @@ func TestActiveServers(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	for _, text := range []any{"198.18.0.1:22", "198.18.0.1, 198.18.0.2", "198.18.0.1/33", "198.18.0.256", "node-1.example", []any{testAddress, "none"}} {
 		s := newBodyTest(t, servers, simtest.Encode(t, simulator.Object{"data": []any{serverOf("a", text, "active")}})).mustFetch()
-		want := rentalapi.Cause{Item: "a", FieldError: rentalapi.FieldError{Field: "ipv4", Problem: "not an address or an array of addresses"}}
+		want := rentalapi.FieldError{Item: "a", Field: "ipv4", Problem: "not an address or an array of addresses"}
 		simtest.AssertEqual(t, fmt.Sprint(text), slices.Contains(s.Invalid.Causes, want), true)
 		simtest.AssertEqual(t, fmt.Sprint(text), s.Data.Servers.active[0].IPv4.IsValid(), false)
 	}

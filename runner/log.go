@@ -14,8 +14,8 @@ import (
 // is gone.
 type stateLogger struct {
 	logger   log.Logger
-	failures []rentalapi.Reason // logged since the last success
-	invalid  []rentalapi.Cause  // causes in the last good response
+	failures []rentalapi.Reason     // logged since the last success
+	invalid  []rentalapi.FieldError // causes in the last good response
 }
 
 // recordSuccess logs what a fetch that succeeded changed.
@@ -25,7 +25,7 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 		l.failures = nil
 	}
 	for _, c := range invalid.Causes {
-		if !slices.ContainsFunc(l.invalid, func(logged rentalapi.Cause) bool { return logged.FieldError == c.FieldError }) {
+		if !slices.ContainsFunc(l.invalid, c.IsLike) {
 			level.Warn(l.logger).Log("msg", "invalid item", "item", c.Item, "field", c.Field, "problem", c.Problem, "items", invalid.Items)
 		}
 	}

@@ -51,7 +51,11 @@ func TestSunset(t *testing.T) {
 func TestStateLogger(t *testing.T) {
 	wrong := rentalapi.FieldError{Field: "name", Problem: "not a string"}
 	soon := rentalapi.FieldError{Field: "created_at", Problem: "not a time"}
-	invalid := func(n int, causes ...rentalapi.Cause) rentalapi.Invalid {
+	of := func(item string, e rentalapi.FieldError) rentalapi.FieldError {
+		e.Item = item
+		return e
+	}
+	invalid := func(n int, causes ...rentalapi.FieldError) rentalapi.Invalid {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
 	broken := &rentalapi.Error{Reason: rentalapi.Status, Err: errors.New("status 500")}
@@ -73,11 +77,11 @@ func TestStateLogger(t *testing.T) {
 		{err: broken, want: []string{`level=error msg="collector failed" err="status 500"`}},
 		{want: []string{`level=info msg="collector recovered"`}},
 
-		{invalid: invalid(2, rentalapi.Cause{Item: "b", FieldError: wrong}), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},
-		{invalid: invalid(3, rentalapi.Cause{Item: "d", FieldError: wrong}, rentalapi.Cause{Item: "e", FieldError: soon}), want: []string{`item=e field=created_at problem="not a time" items=3`}},
-		{invalid: invalid(1, rentalapi.Cause{Item: "c", FieldError: wrong})},
+		{invalid: invalid(2, of("b", wrong)), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},
+		{invalid: invalid(3, of("d", wrong), of("e", soon)), want: []string{`item=e field=created_at problem="not a time" items=3`}},
+		{invalid: invalid(1, of("c", wrong))},
 		{want: []string{`level=info msg="all items valid again"`}},
-		{invalid: invalid(1, rentalapi.Cause{Item: "c", FieldError: wrong}), want: []string{`msg="invalid item" item=c`}},
+		{invalid: invalid(1, of("c", wrong)), want: []string{`msg="invalid item" item=c`}},
 	} {
 		if step.err != nil {
 			l.recordFailure(step.err)

@@ -21,6 +21,7 @@ const (
 
 	problemMissing = "missing"
 	problemNull    = "null"
+	problemLong    = "more than 2048 bytes"
 )
 
 var (
@@ -99,11 +100,11 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 		problem = d.decodeKind(path, raw, v)
 	}
 	if v.Kind() == reflect.String {
-		problem = cmp.Or(problem, tooLong(v.String()))
+		problem = cmp.Or(problem, Unless(v.Len() <= maxTextBytes, problemLong))
 	}
 	if problem != "" {
 		v.SetZero()
-		d.errs = append(d.errs, FieldError{path, problem})
+		d.errs = append(d.errs, FieldError{Field: path, Problem: problem})
 	}
 	return problem == ""
 }
@@ -178,7 +179,7 @@ func (d *fieldDecoder) fields(path string, members map[string]json.RawMessage, v
 		switch {
 		case isNull(value) && tag == "optional", !found && tag == "new":
 		case !found:
-			d.errs = append(d.errs, FieldError{join(path, name), problemMissing})
+			d.errs = append(d.errs, FieldError{Field: join(path, name), Problem: problemMissing})
 		default:
 			d.decode(join(path, name), value, target)
 		}
@@ -195,12 +196,12 @@ func (d *fieldDecoder) entries(path string, members map[string]json.RawMessage, 
 		name, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		text := cleanText(key)
 		quoted, _ := json.Marshal(text) // a text can be encoded
-		problem := cmp.Or(d.decodeKind(path, quoted, name), tooLong(text), Unless(text != "", "empty"))
+		problem := cmp.Or(d.decodeKind(path, quoted, name), Unless(len(text) <= maxTextBytes, problemLong), Unless(text != "", "empty"))
 		switch member := join(path, text); {
 		case problem != "":
-			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
+			d.errs = append(d.errs, FieldError{Field: path, Problem: "a name that is " + problem})
 		case v.MapIndex(name).IsValid():
-			d.errs = append(d.errs, FieldError{member, "already seen"})
+			d.errs = append(d.errs, FieldError{Field: member, Problem: "already seen"})
 		case d.decode(member, members[key], element):
 			v.SetMapIndex(name, element)
 		}
@@ -245,29 +246,25 @@ func eachElement(dec *json.Decoder, f func(raw json.RawMessage) error) error {
 	return err
 }
 
-// tooLong returns what is wrong with a text that is too long, and else nothing.
-func tooLong(text string) (problem string) {
-	if len(text) > maxTextBytes {
-		problem = fmt.Sprintf("more than %d bytes", maxTextBytes)
-	}
-	return problem
-}
-
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
 // FieldError is an invalid field of a response. It never contains the
 // value that was found.
 type FieldError struct {
+	Item    string // its id, or its position such as data[3]; empty for a response without items
 	Field   string // path in the API, for example cpu.cores; empty for the whole value
 	Problem string // for example "not an integer"
 }
 
-// Error says which field is wrong and why.
+// Error says what is wrong with which field of which item.
 func (e FieldError) Error() string {
-	if e.Field == "" {
-		return e.Problem
-	}
-	return e.Field + ": " + e.Problem
+	parts := []string{e.Item, e.Field, e.Problem}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
+}
+
+// IsLike returns whether the same is wrong with a field of another item.
+func (e FieldError) IsLike(other FieldError) bool {
+	return e.Field == other.Field && e.Problem == other.Problem
 }
 
 // Absent returns whether the field has no value at all.
@@ -276,29 +273,16 @@ func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Prob
 // Invalid counts the invalid items of a response, with the
 // first item of each distinct cause.
 type Invalid struct {
-	Items  int     // each counts once, however many of its fields are wrong
-	Causes []Cause // the first maxCauses
-}
-
-// Cause is why an item is invalid, and the first item with that cause.
-type Cause struct {
-	Item string // its id, or its position such as data[3]; pages without ids have none
-	FieldError
-}
-
-// Error names the item, the field and the problem.
-func (c Cause) Error() string {
-	if c.Item == "" {
-		return c.FieldError.Error()
-	}
-	return c.Item + ": " + c.FieldError.Error()
+	Items  int          // each counts once, however many of its fields are wrong
+	Causes []FieldError // the first maxCauses
 }
 
 // Add counts one item if it has any errors.
 func (v *Invalid) Add(item string, errs ...FieldError) {
 	v.Items += min(len(errs), 1)
 	for _, e := range errs {
-		v.Merge(Invalid{Causes: []Cause{{item, e}}})
+		e.Item = item
+		v.Merge(Invalid{Causes: []FieldError{e}})
 	}
 }
 
@@ -306,8 +290,7 @@ func (v *Invalid) Add(item string, errs ...FieldError) {
 func (v *Invalid) Merge(other Invalid) {
 	v.Items += other.Items
 	for _, c := range other.Causes {
-		known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
-		if !known && len(v.Causes) < maxCauses {
+		if len(v.Causes) < maxCauses && !slices.ContainsFunc(v.Causes, c.IsLike) {
 			v.Causes = append(v.Causes, c)
 		}
 	}

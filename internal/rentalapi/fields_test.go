@@ -85,11 +85,11 @@ func TestLongTexts(t *testing.T) {
 		want     []FieldError
 	}{
 		{`"y"`, `"` + text + `"`, nil},
-		{`"y"`, `"` + text + `y"`, []FieldError{{"other_name", "more than 2048 bytes"}}},
-		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, []FieldError{{"other_name", "more than 2048 bytes"}}},
+		{`"y"`, `"` + text + `y"`, []FieldError{{Field: "other_name", Problem: "more than 2048 bytes"}}},
+		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, []FieldError{{Field: "other_name", Problem: "more than 2048 bytes"}}},
 		{`"network"`, `"` + text + `"`, nil},
-		{`"network"`, `"` + text + `y"`, []FieldError{{"locations.fra.components", "a name that is more than 2048 bytes"}}},
-		{`"network"`, `""`, []FieldError{{"locations.fra.components", "a name that is empty"}}},
+		{`"network"`, `"` + text + `y"`, []FieldError{{Field: "locations.fra.components", Problem: "a name that is more than 2048 bytes"}}},
+		{`"network"`, `""`, []FieldError{{Field: "locations.fra.components", Problem: "a name that is empty"}}},
 	} {
 		errs := new(fieldDecoder).decodeFields([]byte(strings.Replace(whole, c.old, c.new, 1)), &wire{})
 		simtest.AssertEqual(t, fmt.Sprintf("%.20s for %s", c.new, c.old), errs, c.want)
@@ -105,14 +105,14 @@ func TestUnknownType(t *testing.T) {
 }
 
 func TestInvalid(t *testing.T) {
-	wrong, noID := FieldError{"cpu.cores", "not an integer"}, FieldError{"id", "missing"}
+	wrong, noID := FieldError{Field: "cpu.cores", Problem: "not an integer"}, FieldError{Field: "id", Problem: "missing"}
 	var v Invalid
 	v.Add("good")
 	v.Add("a", wrong, wrong, noID)
-	v.Merge(Invalid{1, []Cause{{"b", wrong}}})
-	simtest.AssertEqual(t, "distinct causes", v, Invalid{2, []Cause{{"a", wrong}, {"a", noID}}})
+	v.Merge(Invalid{1, []FieldError{{"b", wrong.Field, wrong.Problem}}})
+	simtest.AssertEqual(t, "distinct causes", v, Invalid{2, []FieldError{{"a", wrong.Field, wrong.Problem}, {"a", noID.Field, noID.Problem}}})
 	for i := range 20 {
-		v.Add("c", FieldError{fmt.Sprintf("tags[%d]", i), "not a string"})
+		v.Add("c", FieldError{Field: fmt.Sprintf("tags[%d]", i), Problem: "not a string"})
 	}
 	simtest.AssertEqual(t, "items and causes", []int{v.Items, len(v.Causes)}, []int{22, 10})
 }

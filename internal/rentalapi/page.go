@@ -176,7 +176,7 @@ func (p *Page[T, M]) readMeta(meta json.RawMessage) error {
 		return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 	}
 	if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
-		errs = append(errs, FieldError{"count", "less than the items in data"})
+		errs = append(errs, FieldError{Field: "count", Problem: "less than the items in data"})
 	}
 	p.Invalid.Add("meta", slices.Concat(errs, d.decodeFields(meta, &p.Meta))...)
 	return nil
@@ -209,11 +209,11 @@ func (p *Page[T, M]) add(item *T, errs []FieldError) {
 	case id == "": // other fields do not matter: the item is dropped
 		errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
 		if len(errs) == 0 {
-			errs = []FieldError{{"id", "empty"}}
+			errs = []FieldError{{Field: "id", Problem: "empty"}}
 		}
 		p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
 	case seen:
-		p.Invalid.Add(id, FieldError{"id", "already seen"})
+		p.Invalid.Add(id, FieldError{Field: "id", Problem: "already seen"})
 	default:
 		p.Items = append(p.Items, item)
 		p.Errors[id] = errs

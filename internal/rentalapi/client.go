@@ -68,7 +68,7 @@ func (a *API) ApplySettings(s Settings) {
 	for token, l := range a.limiters {
 		l.SetLimit(s.Limits.refill(token))
 		if before.BaseURL.Host != s.BaseURL.Host {
-			l.backoff = time.Time{}
+			l.backoff = Error{}
 		}
 	}
 }
@@ -159,8 +159,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 // account has at most.
 const maxFiles = 16
 
-// errFile is the error of what waits for a file longer than it may take.
-var errFile = &Error{Reason: Timeout, Err: errors.New("reading a file: timed out")}
+var errFile = errors.New("reading a file: timed out")
 
 // within returns what f returns, which may read a file that blocks, and knows no end: a second after that
 // of ctx, it is left to itself.
@@ -168,25 +167,17 @@ func within[T any](ctx context.Context, c *Client, f func() (T, error)) (value T
 	if !c.files.TryAcquire(1) {
 		return value, errFile
 	}
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
+	done, stuck := make(chan func() (T, error), 1), make(chan struct{})
 	go func() {
 		defer c.files.Release(1)
 		value, err := f()
-		done <- outcome{value, err}
+		done <- func() (T, error) { return value, err }
 	}()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(stuck) }) })()
 	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-	}
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-time.After(time.Second):
+	case result := <-done:
+		return result()
+	case <-stuck:
 		return value, errFile
 	}
 }
@@ -234,7 +225,7 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, wai
 	if resp.StatusCode == http.StatusOK || failure.Reason != RateLimited && resp.Header.Get("Retry-After") == "" {
 		backoff.Reason, backoff.Err = RateLimited, errors.New("RateLimit-Remaining: 0")
 	}
-	c.record(resp, r.Token, &backoff)
+	c.record(resp, r.Token, backoff)
 	if resp.StatusCode != http.StatusOK {
 		return failure
 	}

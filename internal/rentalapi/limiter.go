@@ -48,24 +48,24 @@ func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token))
 // limiter is the rate limit of one token, or of public requests.
 type limiter struct {
 	*rate.Limiter
-	backoff time.Time // nothing is sent before this time
-	cause   *Error    // why; nil without a backoff
+	backoff Error // why nothing is sent before its Until
 }
 
-// limiter returns the limiter of a token. If it is new, those that are as good as new are
-// dropped. The caller must hold mu for as long as it uses the limiter.
+// limiter returns the limiter of a token. The caller must hold mu for as long as it uses the limiter.
 func (a *API) limiter(token Fingerprint) *limiter {
-	l := a.limiters[token]
-	if l == nil {
-		maps.DeleteFunc(a.limiters, func(_ Fingerprint, l *limiter) bool { return l.Tokens() >= Burst && time.Now().After(l.backoff) })
-		l = &limiter{Limiter: rate.NewLimiter(a.settings.Load().Limits.refill(token), Burst)}
-		a.limiters[token] = l
+	if l := a.limiters[token]; l != nil {
+		return l
 	}
+	maps.DeleteFunc(a.limiters, func(_ Fingerprint, l *limiter) bool { // those that are as good as new
+		return l.Tokens() >= Burst && time.Now().After(l.backoff.Until)
+	})
+	l := &limiter{Limiter: rate.NewLimiter(a.settings.Load().Limits.refill(token), Burst)}
+	a.limiters[token] = l
 	return l
 }
 
 // lane is what shares permits: requests to an endpoint wait neither for those to another one, nor for
-// those of accounts that hang there.
+// those of accounts whose last request there timed out.
 type lane struct {
 	path  string
 	hangs bool
@@ -114,7 +114,6 @@ func (c *Client) wait(ctx context.Context, path string) (token string, permit *s
 		}
 		select {
 		case <-ctx.Done():
-			return "", nil, context.Cause(ctx)
 		case <-time.After(delay):
 		}
 	}
@@ -126,10 +125,11 @@ func (c *Client) take(token Fingerprint) (time.Duration, error) {
 	defer c.api.mu.Unlock()
 	c.sent = token
 	now, l := time.Now(), c.api.limiter(token)
-	switch delay := l.backoff.Sub(now); {
+	switch delay := l.backoff.Until.Sub(now); {
 	case delay > maxWait:
-		err := fmt.Errorf("no request made: the API asked to wait until %s: %w", l.backoff.UTC().Format(time.RFC3339), l.cause.Err)
-		return 0, &Error{Reason: l.cause.Reason, Until: l.backoff, Err: err}
+		failure := l.backoff
+		failure.Err = fmt.Errorf("no request made: the API asked to wait until %s: %w", failure.Until.UTC().Format(time.RFC3339), failure.Err)
+		return 0, &failure
 	case delay > 0:
 		return delay, nil
 	}

@@ -64,8 +64,8 @@ func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time
 	metric.AddOptional(b, rateLimit, c.limit, c.account)
 	metric.AddOptional(b, rateLimitRemaining, c.remaining, c.account)
 	b.AddBool(tokenRejected, c.rejected, c.account)
-	if l := c.api.limiters[c.sent]; l != nil && l.backoff.After(now) {
-		expires = l.backoff
+	if l := c.api.limiters[c.sent]; l != nil && l.backoff.Until.After(now) {
+		expires = l.backoff.Until
 		b.Add(backoffUntil, float64(expires.UnixMilli())/1000, c.account)
 	}
 	return expires
@@ -73,11 +73,11 @@ func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time
 
 // record keeps what a response says about the token that was sent. Nothing is sent with it
 // until the end of its backoff, or of a longer one.
-func (c *Client) record(resp *http.Response, token Fingerprint, backoff *Error) {
+func (c *Client) record(resp *http.Response, token Fingerprint, backoff Error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	if l := c.api.limiter(token); backoff.Until.After(l.backoff) {
-		l.backoff, l.cause = backoff.Until, backoff
+	if l := c.api.limiter(token); backoff.Until.After(l.backoff.Until) {
+		l.backoff = backoff
 	}
 	if c.account == "" {
 		return

@@ -103,7 +103,7 @@ func (j *job) attempt(ctx context.Context) {
 	} else {
 		h.Failure, h.FailedAt = err, wallClock()
 		r.api.CountFailure(j.resource.Path, err)
-		h.Incomplete = h.Incomplete || rentalapi.ReasonOf(err) == rentalapi.Incomplete
+		h.Incomplete = h.Incomplete || rentalapi.ErrorOf(err).Reason == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
 	r.Publisher.Changed()

@@ -37,14 +37,14 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	reason, logger, message := rentalapi.ReasonOf(err), level.Error(l.logger), "collector failed"
+	reason, logger, message := rentalapi.ErrorOf(err).Reason, level.Error(l.logger), "collector failed"
 	if slices.Contains(l.failures, reason) {
 		logger, message = level.Debug(l.logger), "collector still failing"
 	} else {
 		l.failures = append(l.failures, reason)
 	}
 	line := []any{"msg", message, "err", err}
-	if hint := rentalapi.HintOf(err); hint != "" {
+	if hint := rentalapi.ErrorOf(err).Hint; hint != "" {
 		line = append(line, "hint", hint)
 	}
 	logger.Log(line...)

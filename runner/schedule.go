@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -50,10 +49,11 @@ func (s *schedule) recordFailure(err error, interval, longest time.Duration, now
 	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), longest, maxRetry)
 	s.failures++
 	s.aimed = false
-	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {
+	failure := rentalapi.ErrorOf(err)
+	if failure.Until.After(now) {
 		return failure.Until.Add(rand.N(min(interval/10, firstRetry)))
 	}
-	if rentalapi.ReasonOf(err) == rentalapi.Unauthorized {
+	if failure.Reason == rentalapi.Unauthorized {
 		delay = min(delay, maxSoonRetry)
 	}
 	return now.Add(delay - rand.N(delay/5))

@@ -44,7 +44,7 @@ func clip(s string, n int) string {
 // errorText returns an error and its hint in one line.
 func errorText(err error) string {
 	text := err.Error()
-	if hint := rentalapi.HintOf(err); hint != "" {
+	if hint := rentalapi.ErrorOf(err).Hint; hint != "" {
 		text += " (" + hint + ")"
 	}
 	return clip(strings.ReplaceAll(text, "\n", "; "), maxError)

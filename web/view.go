@@ -60,7 +60,7 @@ func (v *view) API() words {
 	}
 	var rejected []string // accounts
 	for _, c := range v.Collectors {
-		switch reason := rentalapi.ReasonOf(c.Err); {
+		switch reason := rentalapi.ErrorOf(c.Err).Reason; {
 		case c.Err == nil:
 		case reason == rentalapi.Unauthorized:
 			rejected = append(rejected, c.Account)

@@ -117,7 +117,7 @@ func (c *Client) LastToken() Fingerprint {
 
 // CountFailure counts that a fetch of a path gave no data.
 func (a *API) CountFailure(path string, err error) {
-	a.errors.WithLabelValues(path, string(ReasonOf(err))).Inc()
+	a.errors.WithLabelValues(path, string(ErrorOf(err).Reason)).Inc()
 }
 
 // Get implements Getter. It waits for the rate limit first. A request holds its permit until read has
@@ -148,7 +148,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 		return r, ctx.Err()
 	}
 	c.api.mu.Lock()
-	c.hangs[path] = err != nil && ReasonOf(err) == Timeout
+	c.hangs[path] = err != nil && ErrorOf(err).Reason == Timeout
 	c.api.mu.Unlock()
 	c.api.requests.WithLabelValues(path, code).Inc()
 	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())

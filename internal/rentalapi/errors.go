@@ -54,20 +54,12 @@ var (
 	ErrIncomplete error = &Error{Reason: Incomplete, Err: errors.New("response is incomplete")}
 )
 
-// ReasonOf returns the reason of an error that wraps an *Error, and Decode for any other.
-func ReasonOf(err error) Reason {
+// ErrorOf returns the *Error that an error wraps, and one with the reason Decode for any other.
+func ErrorOf(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Reason
+		return e
 	}
-	return Decode
-}
-
-// HintOf returns the hint of an error that wraps an *Error; empty if there is none.
-func HintOf(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Hint
-	}
-	return ""
+	return &Error{Reason: Decode, Err: err}
 }
 
 // stage is what a request waits for.

@@ -157,10 +157,10 @@ func TestFailures(t *testing.T) {
 				h.Inject(simtest.Fault{Handler: c.handler})
 				err := fetchList(t.Context(), h.main(), "/servers")
 				text := errorText(err)
-				if hint := HintOf(err); hint != "" {
+				if hint := ErrorOf(err).Hint; hint != "" {
 					text += " (" + hint + ")"
 				}
-				simtest.AssertEqual(t, "reason and text", []string{string(ReasonOf(err)), text}, []string{string(c.reason), c.text})
+				simtest.AssertEqual(t, "reason and text", []string{string(ErrorOf(err).Reason), text}, []string{string(c.reason), c.text})
 				got := h.gatherNonZero(t, "")
 				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
 				want := map[string]float64{

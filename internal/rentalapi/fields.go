@@ -24,10 +24,7 @@ const (
 	problemLong    = "more than 2048 bytes"
 )
 
-var (
-	errNull     = fmt.Errorf("%s: %w", problemNull, ErrIncomplete)
-	errNotArray = errors.New("not an array")
-)
+var errNotArray = errors.New("not an array")
 
 // Value is a field type with its own decoding.
 type Value interface {
@@ -42,11 +39,8 @@ type Count float64
 // Decode implements Value.
 func (n *Count) Decode(value any) (problem string) {
 	v, ok := Number(value)
-	if !ok || v < 0 || v > 1<<53 || v != math.Trunc(v) {
-		return "not a whole number of 0 or more"
-	}
 	*n = Count(v)
-	return ""
+	return Unless(ok && v >= 0 && v <= 1<<53 && v == math.Trunc(v), "not a whole number of 0 or more")
 }
 
 // Number returns a decoded value as a number, if it is one.
@@ -130,10 +124,6 @@ func (d *fieldDecoder) decodeKind(path string, raw json.RawMessage, v reflect.Va
 	if custom, isCustom := v.Addr().Interface().(Value); isCustom {
 		return custom.Decode(scalar(raw))
 	}
-	var members map[string]json.RawMessage // nil if it is no object
-	if v.Kind() == reflect.Struct || v.Kind() == reflect.Map {
-		_ = json.Unmarshal(raw, &members)
-	}
 	switch v.Kind() {
 	case reflect.String:
 		text, ok := scalar(raw).(string)
@@ -145,14 +135,17 @@ func (d *fieldDecoder) decodeKind(path string, raw json.RawMessage, v reflect.Va
 		return Unless(ok, "not true or false")
 	case reflect.Slice:
 		return d.items(path, raw, v)
-	case reflect.Map:
-		d.entries(path, members, v)
-		return cmp.Or(Unless(members != nil, "not an object"), Unless(len(members) > 0, "empty"))
-	case reflect.Struct:
-		if members != nil {
-			d.fields(path, members, v)
+	case reflect.Map, reflect.Struct:
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil {
+			return "not an object"
 		}
-		return Unless(members != nil, "not an object")
+		if v.Kind() == reflect.Struct {
+			d.fields(path, members, v)
+			return ""
+		}
+		d.entries(path, members, v)
+		return Unless(len(members) > 0, "empty")
 	}
 	panic(fmt.Sprintf("rentalapi: field %q is of type %s", path, v.Type()))
 }
@@ -230,7 +223,7 @@ func eachElement(dec *json.Decoder, f func(raw json.RawMessage) error) error {
 	case err != nil:
 		return err
 	case start == nil:
-		return errNull
+		return fmt.Errorf("null: %w", ErrIncomplete)
 	case start != json.Delim('['):
 		return errNotArray
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,59 +23,48 @@ type Handler struct {
 	Publisher *Publisher
 	Gatherer  prometheus.Gatherer // encoded on every scrape; shares no family with the publisher
 	OnError   func(error)
-
-	gathering sync.Mutex // one scrape at a time: hundreds would keep the processor from all else, such as signals
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
-	unwanted := func(family string) bool {
-		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous && v.isOpenMetrics()
-	}
 	h.Publisher.lastUsed.Store(v, time.Now()) // the variant is encoded in advance from now on
-	page := h.Publisher.current()
-	var t text
-	if len(names) > 0 {
-		t = h.Publisher.encodeFamilies(page, v, unwanted)
-	} else {
-		t = h.Publisher.encode(page, v)
-	}
-	t = h.gather(t, v, unwanted)
+	t := h.gather(h.Publisher.encode(h.Publisher.current(), v, names), v, names)
 	if t.err != nil {
 		h.OnError(t.err)
 	}
-	if v.gzip {
-		t.body = gzipMember(t)
-	}
-	length := 0
-	for _, b := range t.body {
-		length += len(b)
-	}
 	header := w.Header()
 	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.Itoa(length))
-	header.Add("Vary", "Accept")
-	header.Add("Vary", "Accept-Encoding")
+	header["Vary"] = append(header["Vary"], "Accept", "Accept-Encoding")
 	if v.gzip {
 		header.Set("Content-Encoding", "gzip")
+		t.body = gzipMember(t)
 	}
 	_, _ = t.body.WriteTo(w) // fails if the client left
 }
 
-// gather continues a text with what is encoded on every scrape, without unwanted families.
-func (h *Handler) gather(t text, v variant, unwanted func(family string) bool) text {
-	h.gathering.Lock()
-	defer h.gathering.Unlock()
-	families, err := h.Gatherer.Gather()
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	end := ""
-	if v.isOpenMetrics() {
+// gather continues a text with what is encoded on every scrape, and its end.
+func (h *Handler) gather(t text, v variant, names []string) text {
+	var gatherErr error
+	end, isOpenMetrics := "", v.format == expfmt.FmtOpenMetrics_1_0_0
+	if isOpenMetrics {
 		end = "# EOF\n"
 	}
-	t.err = errors.Join(t.err, err)
-	return t.encode(scrapeEncoders, v, slices.Values(families), end)
+	t = h.Publisher.scrapes.encode(t, v, func(yield func(*dto.MetricFamily) bool) {
+		var families []*dto.MetricFamily
+		families, gatherErr = h.Gatherer.Gather()
+		slices.Values(slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+			return !wanted(f.GetName(), names) || isOpenMetrics && f.GetName() == ambiguous
+		}))(yield)
+	}, end)
+	t.err = errors.Join(t.err, gatherErr)
+	return t
+}
+
+// wanted returns whether a family is one of those with the names, or of all.
+func wanted(family string, names []string) bool {
+	return len(names) == 0 || slices.Contains(names, family)
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
@@ -101,17 +89,13 @@ type variant struct {
 	gzip   bool
 }
 
-func (v variant) isOpenMetrics() bool { return v.format == expfmt.FmtOpenMetrics_1_0_0 }
-
-// formats returns the formats that are offered.
-func formats() []expfmt.Format {
-	return []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
-}
+// formats are those that are offered.
+var formats = []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
 
 // negotiate returns the variant of a response, and the content type with its parameters. Both
 // versions of OpenMetrics have the same variant.
 func negotiate(h http.Header) (v variant, contentType string) {
-	accepted := expfmt.NegotiateAccept(h, formats()...)
+	accepted := expfmt.NegotiateAccept(h, formats...)
 	return variant{expfmt.NewFormat(accepted.FormatType()), acceptsGzip(h.Values("Accept-Encoding"))}, string(accepted)
 }
 

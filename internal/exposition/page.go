@@ -22,41 +22,28 @@ import (
 
 // page holds all published samples, and their encodings. It is immutable.
 type page struct {
-	families    []family
-	at, expires time.Time // wall clock; expires is zero if it does not expire
-	err         error     // names the duplicates that were dropped
-	encoded     sync.Map  // maps a variant to a func() text, which encodes once
-}
-
-// family holds the samples of a metric family: sorted and distinct.
-type family struct {
-	definition *metric.Definition
-	samples    []*metric.Sample
+	families    [][]*metric.Sample // each of one definition, sorted and distinct
+	at, expires time.Time          // wall clock; expires is zero if it does not expire
+	err         error              // names the duplicates that were dropped
+	encoded     sync.Map           // maps a variant to a func() text, which encodes once
 }
 
 // newPage returns the page of samples at a time, with families in the order of definitions.
 func newPage(samples []*metric.Sample, definitions []*metric.Definition, at, expires time.Time) *page {
-	p, counts, byDefinition := &page{at: at, expires: expires}, map[*metric.Definition]int{}, map[*metric.Definition][]*metric.Sample{}
+	p, byDefinition := &page{at: at, expires: expires}, map[*metric.Definition][]*metric.Sample{}
 	for _, s := range samples {
-		counts[s.Definition]++
-	}
-	for _, s := range samples {
-		if byDefinition[s.Definition] == nil {
-			byDefinition[s.Definition] = make([]*metric.Sample, 0, counts[s.Definition])
-		}
 		byDefinition[s.Definition] = append(byDefinition[s.Definition], s)
 	}
 	for _, d := range definitions {
 		all := byDefinition[d]
-		if len(all) == 0 {
-			continue
-		}
 		slices.SortStableFunc(all, func(a, b *metric.Sample) int { return slices.Compare(a.Labels, b.Labels) })
 		distinct := slices.CompactFunc(all, func(a, b *metric.Sample) bool { return slices.Equal(a.Labels, b.Labels) })
 		if n := len(all) - len(distinct); n > 0 {
 			p.err = errors.Join(p.err, fmt.Errorf("%s: %d duplicates", d.Name, n))
 		}
-		p.families = append(p.families, family{d, distinct})
+		if len(distinct) > 0 {
+			p.families = append(p.families, distinct)
+		}
 	}
 	return p
 }
@@ -70,16 +57,16 @@ func (p *page) isStale(now time.Time, late time.Duration) bool {
 // of the result.
 const batch = 1000
 
-// messages returns families in batches. In protobuf, a family is one message.
-func (p *page) messages(v variant, unwanted func(family string) bool) iter.Seq[*dto.MetricFamily] {
+// messages returns the families with some names, or all, in batches. In protobuf, a family is one message.
+func (p *page) messages(v variant, names []string) iter.Seq[*dto.MetricFamily] {
 	return func(yield func(*dto.MetricFamily) bool) {
-		for _, f := range p.families {
-			n := min(batch, len(f.samples))
+		for _, all := range p.families {
+			n := batch
 			if v.format == expfmt.FmtProtoDelim {
-				n = len(f.samples)
+				n = len(all)
 			}
-			for samples := range slices.Chunk(f.samples, n) {
-				if !unwanted(f.definition.Name) && !yield(f.definition.Family(samples)) {
+			for samples := range slices.Chunk(all, n) {
+				if d := samples[0].Definition; wanted(d.Name, names) && !yield(d.Family(samples)) {
 					return
 				}
 			}
@@ -96,54 +83,49 @@ type text struct {
 	err  error  // says which metrics are missing, and why
 }
 
-// pageEncoders encode for many scrapes, scrapeEncoders for one. At the same level, klauspost's
-// compressors cost a third of the standard library's.
-var pageEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
+// blockSize is the size of a piece of a text. It has several, so that none is copied when it grows.
+const blockSize = 16 << 10
 
-// encoder is reused: compressors take hundreds of kilobytes.
+// Write implements io.Writer. It never fails.
+func (t *text) Write(p []byte) (int, error) {
+	last := len(t.body) - 1
+	if last < 0 || cap(t.body[last])-len(t.body[last]) < len(p) {
+		t.body, last = append(t.body, make([]byte, 0, max(len(p), blockSize))), last+1
+	}
+	t.body[last] = append(t.body[last], p...)
+	return len(p), nil
+}
+
+// encoder encodes one text at a time, to bound memory and the processor's time: hundreds of scrapes would keep
+// it from all else, such as signals. At the same level, klauspost's compressor costs a third of the standard
+// library's.
 type encoder struct {
+	encoding   sync.Mutex
 	text       bytes.Buffer
 	compressor *flate.Writer
 }
 
-func newEncoders(level int) *sync.Pool {
-	return &sync.Pool{New: func() any {
-		w, _ := flate.NewWriter(nil, level) // the levels are valid
-		return &encoder{compressor: w}
-	}}
-}
-
-// blockSize is the size of a piece of a text. It has several, so that none is copied when it grows.
-const blockSize = 64 << 10
-
-// Write implements io.Writer. It never fails.
-func (t *text) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		last := len(t.body) - 1
-		if last < 0 || len(t.body[last]) == cap(t.body[last]) {
-			t.body, last = append(t.body, make([]byte, 0, min(max(len(p), 1<<10), blockSize))), last+1
-		}
-		fits := min(len(p), cap(t.body[last])-len(t.body[last]))
-		t.body[last], p = append(t.body[last], p[:fits]...), p[fits:]
-	}
-	return n, nil
+func newEncoder(level int) *encoder {
+	w, _ := flate.NewWriter(nil, level) // the levels are valid
+	return &encoder{compressor: w}
 }
 
 // encode returns a text, continued with messages and an end. As with promhttp, created timestamps are in
 // protobuf only: as text they would be a second series for each counter.
-func (t text) encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily], end string) text {
-	e := encoders.Get().(*encoder)
-	defer encoders.Put(e)
-	e.text.Reset()
-	t.body = slices.Clip(t.body) // that of the page stays as it is
-	if n := len(t.body); n > 0 {
-		t.body = append(t.body[:n-1:n-1], slices.Clip(t.body[n-1]))
-	}
+func (e *encoder) encode(t text, v variant, messages iter.Seq[*dto.MetricFamily], end string) text {
+	e.encoding.Lock()
+	defer e.encoding.Unlock()
+	before := t.body
+	t.body = nil
 	var body io.Writer = &t
 	if v.gzip {
 		e.compressor.Reset(&t)
 		body = e.compressor
+	}
+	add := func() {
+		t.crc = crc32.Update(t.crc, crc32.IEEETable, e.text.Bytes())
+		t.size += uint32(e.text.Len()) //nolint:gosec // modulo 2^32
+		_, _ = e.text.WriteTo(body)
 	}
 	family, encode := "", expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping)) // no name needs escaping
 	for m := range messages {
@@ -152,19 +134,13 @@ func (t text) encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.Metr
 			_, _ = e.text.ReadBytes('\n')
 		}
 		family = m.GetName()
-		t.add(&e.text, body)
+		add()
 	}
 	e.text.WriteString(end)
-	t.add(&e.text, body)
+	add()
 	if v.gzip {
 		_ = e.compressor.Flush()
 	}
+	t.body = slices.Concat(before, t.body)
 	return t
-}
-
-// add writes a part of the text to the body, and continues checksum and size with it.
-func (t *text) add(part *bytes.Buffer, body io.Writer) {
-	t.crc = crc32.Update(t.crc, crc32.IEEETable, part.Bytes())
-	t.size += uint32(part.Len()) //nolint:gosec // modulo 2^32
-	_, _ = part.WriteTo(body)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/flate"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
@@ -43,15 +44,15 @@ type Publisher struct {
 	changed     atomic.Bool
 	page        atomic.Pointer[page]
 
-	publishing sync.Mutex // held while Publish works
-	encoding   sync.Mutex // held while a page is encoded: one at a time, to bound memory
-	lastUsed   sync.Map   // maps a variant to the time.Time of its last request
+	publishing     sync.Mutex // held while Publish works
+	pages, scrapes *encoder   // for many scrapes, and for one
+	lastUsed       sync.Map   // maps a variant to the time.Time of its last request
 }
 
 // NewPublisher returns a publisher of the families of definitions, which are all that collect may return.
 // Nothing is published yet.
 func NewPublisher(definitions []*metric.Definition, collect Collect) *Publisher {
-	p := &Publisher{definitions: definitions, collect: collect}
+	p := &Publisher{definitions: definitions, collect: collect, pages: newEncoder(6), scrapes: newEncoder(flate.BestSpeed)}
 	p.page.Store(&page{})
 	p.Changed()
 	return p
@@ -91,7 +92,7 @@ func (p *Publisher) Publish() {
 	fresh := newPage(samples, p.definitions, now, expires)
 	for v, at := range p.lastUsed.Range {
 		if now.Sub(at.(time.Time)) <= variantTTL {
-			p.encode(fresh, v.(variant))
+			p.encode(fresh, v.(variant), nil)
 		}
 	}
 	p.page.Store(fresh)
@@ -105,29 +106,22 @@ func (p *Publisher) current() *page {
 	return p.page.Load()
 }
 
-// encode returns a page in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(of *page, v variant) text {
-	encoded, ok := of.encoded.Load(v)
-	if !ok {
-		encoded, _ = of.encoded.LoadOrStore(v, sync.OnceValue(func() text {
-			return p.encodeFamilies(of, v, func(string) bool { return false })
-		}))
+// encode returns the families of a page with some names, or all, in a variant. All are encoded once: other
+// calls wait for the first one.
+func (p *Publisher) encode(of *page, v variant, names []string) text {
+	encode := sync.OnceValue(func() text { return p.pages.encode(text{err: of.err}, v, of.messages(v, names), "") })
+	if len(names) > 0 {
+		return encode()
 	}
-	return encoded.(func() text)()
-}
-
-// encodeFamilies encodes a page without unwanted families.
-func (p *Publisher) encodeFamilies(of *page, v variant, unwanted func(family string) bool) text {
-	p.encoding.Lock()
-	defer p.encoding.Unlock()
-	return text{err: of.err}.encode(pageEncoders, v, of.messages(v, unwanted), "")
+	first, _ := of.encoded.LoadOrStore(v, encode)
+	return first.(func() text)()
 }
 
 // Gather implements prometheus.Gatherer.
 func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
 	current := p.current()
-	for _, f := range current.families {
-		families = append(families, f.definition.Family(f.samples))
+	for _, samples := range current.families {
+		families = append(families, samples[0].Definition.Family(samples))
 	}
 	return families, current.err
 }
@@ -139,8 +133,8 @@ func (p *Publisher) Samples() map[string][]*metric.Sample {
 	for _, d := range p.definitions {
 		all[strings.TrimPrefix(d.Name, metric.Namespace)] = nil
 	}
-	for _, f := range p.current().families {
-		all[strings.TrimPrefix(f.definition.Name, metric.Namespace)] = f.samples
+	for _, samples := range p.current().families {
+		all[strings.TrimPrefix(samples[0].Definition.Name, metric.Namespace)] = samples
 	}
 	return all
 }

@@ -22,8 +22,8 @@ func TestScrapesCauseNoRequests(t *testing.T) {
 	requests, page := len(a.Requests()), p.Scrape()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	for _, r := range a.Requests() {
-		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept")},
-			[]string{"server_rental_exporter/1.2.3", "application/json"})
+		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept"), r.Header.Get("Accept-Encoding")},
+			[]string{"server_rental_exporter/1.2.3", "application/json", "gzip"})
 	}
 	for range 20 {
 		p.Scrape()

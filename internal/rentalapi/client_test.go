@@ -137,21 +137,6 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestRequest(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.reply(200, `{"data":[]}`)
-		errs := []error{fetchList(t.Context(), h.main(), "/ssh-keys"), fetchList(t.Context(), h.public(), "/plans")}
-		simtest.AssertEqual(t, "errors", errs, []error{nil, nil})
-		var got []string
-		for _, r := range h.Requests() {
-			got = append(got, strings.Join([]string{r.Path, r.Query.Encode(), r.Token, r.Header.Get("User-Agent"), r.Header.Get("Accept"), r.Header.Get("Accept-Encoding")}, " "))
-		}
-		simtest.AssertEqual(t, "requests", got, []string{
-			"/ssh-keys  " + simtest.MainToken + " test/1 application/json gzip", "/plans   test/1 application/json gzip",
-		})
-	})
-}
-
 func TestBackoff(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		remove := h.Inject(simtest.Fault{Path: "/servers", Handler: simtest.Reply(503, http.Header{ // two minutes by the provider's clock

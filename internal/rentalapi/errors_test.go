@@ -40,10 +40,6 @@ func TestDescribe(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "no valid HTTP response"},
-		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "connection closed before the response was complete"},
-		{network("proxyconnect", checkProxy(nil, nil, nil, &http.Response{StatusCode: 407})), "proxy: status 407 Proxy Authentication Required"},
-		{errors.New("Come back with secret"), "no valid HTTP response"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{network("dial", refused), "dial: connection refused"},
 		{network("proxyconnect", network("dial", refused)), "proxyconnect: connection refused"},
@@ -121,9 +117,7 @@ func TestFailures(t *testing.T) {
 		"401":                {reply(401, `{"error":{"code":"`+secret+`","message":"see `+secret+`"}}`), Unauthorized, "401", "status 401"},
 		"404":                {reply(404, ``), Status, "404", "status 404"},
 		"429":                {reply(429, ``), RateLimited, "429", "status 429"},
-		"500 with HTML":      {reply(500, `<html>`+secret), Status, "500", "status 500"},
 		"503":                {reply(503, ``), Unavailable, "503", "status 503"},
-		"204 with body":      {raw("HTTP/1.1 204 x\r\n\r\n" + secret), Status, "204", "status 204"},
 		"HTML":               {reply(200, `<html>`+secret), Decode, "200", webPage},
 		"JSON as text/html":  {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
 		"no JSON":            {simtest.Reply(200, http.Header{"Content-Encoding": {secret}}, secret), Decode, "200", "response: not a JSON object"},
@@ -135,9 +129,6 @@ func TestFailures(t *testing.T) {
 		"endless error":      {endless(500), Status, "500", "status 500"},
 		"a byte per second":  {trickle, Timeout, "200", timedOut},
 		"large header":       {raw("HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n"), TooLarge, "error", tooLarge},
-		"many lines":         {raw("HTTP/1.1 200 x\r\n" + strings.Repeat("X: y\r\n", 1_500_000) + "\r\n"), TooLarge, "error", tooLarge},
-		"many 103":           {raw(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 20_000)), TooLarge, "error", tooLarge},
-		"no HTTP":            {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as status":   {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as header":   {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as trailer":  {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "no valid HTTP response"},

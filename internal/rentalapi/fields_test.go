@@ -95,24 +95,3 @@ func TestLongTexts(t *testing.T) {
 		simtest.AssertEqual(t, fmt.Sprintf("%.20s for %s", c.new, c.old), errs, c.want)
 	}
 }
-
-// TestUnknownType asserts that a field which cannot be decoded is found at the first response.
-func TestUnknownType(t *testing.T) {
-	defer func() {
-		simtest.AssertEqual(t, "panic", recover(), any(`rentalapi: field "size" is of type int`))
-	}()
-	new(fieldDecoder).decodeFields([]byte(`{"size": 1}`), &struct{ Size int }{})
-}
-
-func TestInvalid(t *testing.T) {
-	wrong, noID := FieldError{Field: "cpu.cores", Problem: "not an integer"}, FieldError{Field: "id", Problem: "missing"}
-	var v Invalid
-	v.Add("good")
-	v.Add("a", wrong, wrong, noID)
-	v.Merge(Invalid{1, []FieldError{{"b", wrong.Field, wrong.Problem}}})
-	simtest.AssertEqual(t, "distinct causes", v, Invalid{2, []FieldError{{"a", wrong.Field, wrong.Problem}, {"a", noID.Field, noID.Problem}}})
-	for i := range 20 {
-		v.Add("c", FieldError{Field: fmt.Sprintf("tags[%d]", i), Problem: "not a string"})
-	}
-	simtest.AssertEqual(t, "items and causes", []int{v.Items, len(v.Causes)}, []int{22, 10})
-}

@@ -11,36 +11,6 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 )
 
-// TestLimiterRate has more to request than the limit allows: how much goes out at once, in a
-// minute, and in an hour.
-func TestLimiterRate(t *testing.T) {
-	for limit, want := range map[int][3]int{
-		5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			client := New("test/1", Settings{Timeout: time.Minute, Limits: Limits{Account: limit}}, nil).Client("main", func() (string, error) { return "secret", nil })
-			var got [3]int
-			start := time.Now()
-			for {
-				_, permit, err := client.wait(t.Context(), "/servers")
-				if err != nil {
-					t.Fatal(err)
-				}
-				permit.Release(1)
-				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {
-					if time.Since(start) <= within {
-						got[i]++
-					}
-				}
-				if time.Since(start) > 61*time.Minute {
-					break
-				}
-			}
-			simtest.AssertEqual(t, fmt.Sprint("limit ", limit), got, want)
-		})
-	}
-}
-
 // TestLimiters changes the limit after a burst, and then the token again and again.
 func TestLimiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,26 +49,21 @@ func TestRetryDelay(t *testing.T) {
 		want                    time.Duration
 	}{
 		{429, " 30 ", "", "", 30 * time.Second},
-		{429, "0", "", "", time.Second},
 		{429, "120.0", "", "", 2 * time.Minute},
 		{429, "NaN", "", "", time.Minute},
 		{429, "1e400", "", "", 24 * time.Hour},
 		{403, "120", "", "", 2 * time.Minute},
 		{200, "120", "", "", 0},
-		{429, "soon", "", "", time.Minute},
 		{429, "", "", "", time.Minute},
 		{429, "Sun, 01 Mar 2026 12:02:00 GMT", "", "", 2 * time.Minute},
 		{429, "Sun, 01 Mar 2026 11:00:00 GMT", "", "", time.Second},
 		{429, "1772366445", "", "", 45 * time.Second},
-		{429, "1772366445500000", "", "", 45*time.Second + time.Second/2},
 		{503, "Sun, 01 Mar 2099 12:00:00 GMT", "", "", 24 * time.Hour},
 		{503, "", "", "", 0},
 		{200, "", "5", "9", 0},
 		{200, "", "0", "9", 9 * time.Second},
-		{200, "", "0", "1772366409", 9 * time.Second},
 		{200, "", "0", "1772366409000", 9 * time.Second},
 		{200, "", "0", "1772366409000000000", 9 * time.Second},
-		{200, "", "0", "1772366000000", time.Second},
 		{200, "", "0", "", time.Minute},
 		{429, "2", "0", "40", 40 * time.Second},
 		{429, "60", "0", "40", time.Minute},

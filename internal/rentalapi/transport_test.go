@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -75,31 +76,6 @@ func TestHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	simtest.AssertEqual(t, "protocol", page.Items[0].ID, "HTTP/1.1")
-}
-
-// TestAddresses has settings of proxies and names that must mean what they mean to Prometheus' own
-// client: where a connection goes.
-func TestAddresses(t *testing.T) {
-	const proxy = "127.0.0.1:3128"
-	for _, c := range []struct{ noProxy, base, want string }{
-		{"", "http://api.internal.test:8443", proxy},
-		{"api.internal.test:8443", "http://api.internal.test:8443", "api.internal.test:8443"},
-		{"api.internal.test:80", "http://api.internal.test:8443", proxy},
-		{"internal.test", "https://api.internal.test", "api.internal.test:443"},
-		{"2001:db8:1::2", "http://[2001:db8:1::2]:8443", "[2001:db8:1::2]:8443"},
-		{"2001:db8::/32", "http://[2001:db8:1::2]:8443", "[2001:db8:1::2]:8443"},
-		{"*", "http://bücher.test:8080", "xn--bcher-kva.test:8080"},
-	} {
-		cfg := promconfig.DefaultHTTPClientConfig
-		cfg.ProxyURL, cfg.NoProxy = promconfig.URL{URL: &url.URL{Scheme: "http", Host: proxy}}, c.noProxy
-		var got string
-		client := clientTo(t, c.base+"/api/v1", cfg, func(_ context.Context, _, address string) (net.Conn, error) {
-			got = address
-			return nil, io.EOF
-		})
-		_ = fetchList(t.Context(), client, "/plans")
-		simtest.AssertEqual(t, c.base+" without a proxy for "+c.noProxy, got, c.want)
-	}
 }
 
 // TestSlowConnections has connections that take nine seconds at first: requests count when they are
@@ -250,7 +226,8 @@ func TestContent(t *testing.T) {
 
 // TestTimeouts has connections that never come, or get no byte: the error says what was waited for.
 func TestTimeouts(t *testing.T) {
-	silent := func(context.Context, string, string) (net.Conn, error) {
+	silent := func(ctx context.Context, network, address string) (net.Conn, error) {
+		httptrace.ContextClientTrace(ctx).ConnectDone(network, address, nil) // as a net.Dialer does
 		conn, other := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, other) }()
 		return conn, nil
@@ -260,30 +237,25 @@ func TestTimeouts(t *testing.T) {
 		return nil, io.EOF
 	}
 	for _, c := range []struct {
-		base string
-		dial func(context.Context, string, string) (net.Conn, error)
-		want string
+		base, proxy string
+		dial        func(context.Context, string, string) (net.Conn, error)
+		want        string
 	}{
-		{"http://rental.example", never, "dial: timed out"},
-		{"http://rental.example", silent, "response: timed out"},
-		{"https://rental.example", silent, "TLS handshake: timed out"},
+		{"http://rental.example", "", never, "dial: timed out"},
+		{"http://rental.example", "", silent, "response: timed out"},
+		{"https://rental.example", "", silent, "TLS handshake: timed out"},
+		{"https://rental.example", "proxy.example", silent, "proxyconnect: timed out"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client := clientTo(t, c.base, promconfig.HTTPClientConfig{}, c.dial)
+			var cfg promconfig.HTTPClientConfig
+			if c.proxy != "" {
+				cfg.ProxyURL.URL = &url.URL{Scheme: "http", Host: c.proxy}
+			}
+			began := time.Now()
+			client := clientTo(t, c.base, cfg, c.dial)
 			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), c.want)
+			simtest.AssertEqual(t, "duration", time.Since(began), time.Minute)
 			time.Sleep(time.Hour)
 		})
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var cfg promconfig.HTTPClientConfig
-	cfg.ProxyURL = promconfig.URL{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}}
-	client := clientTo(t, "https://rental.example", cfg, new(net.Dialer).DialContext)
-	settings := *client.api.settings.Load()
-	settings.Timeout = 100 * time.Millisecond
-	client.api.ApplySettings(settings)
-	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), "proxyconnect: timed out")
 }

@@ -203,9 +203,11 @@ func (d *fieldDecoder) entries(path string, members map[string]json.RawMessage, 
 
 // items decodes an array, until there are too many elements.
 func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	n := 0
+	var value json.RawMessage
+	n, dec := 0, json.NewDecoder(bytes.NewReader(raw))
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	err := eachElement(json.NewDecoder(bytes.NewReader(raw)), func(value json.RawMessage) error {
+	err := each(dec, '[', func() error {
+		_ = dec.Decode(&value) // it is valid
 		element := reflect.New(v.Type().Elem()).Elem()
 		if d.decode(fmt.Sprintf("%s[%d]", path, n), value, element) {
 			v.Set(reflect.Append(v, element))
@@ -216,22 +218,18 @@ func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) 
 	return Unless(!errors.Is(err, errNotArray), "not an array")
 }
 
-// eachElement calls f with each element of the array that a decoder is at, until f fails. An element is
-// valid during the call only.
-func eachElement(dec *json.Decoder, f func(raw json.RawMessage) error) error {
-	switch start, err := dec.Token(); {
+// each calls f with a decoder at each element of an array, or member of an object, until f fails.
+func each(dec *json.Decoder, start json.Delim, f func() error) error {
+	switch first, err := dec.Token(); {
 	case err != nil:
 		return err
-	case start == nil:
+	case first == nil:
 		return fmt.Errorf("null: %w", ErrIncomplete)
-	case start != json.Delim('['):
+	case first != start:
 		return errNotArray
 	}
-	for raw := json.RawMessage(nil); dec.More(); {
-		if err := dec.Decode(&raw); err != nil {
-			return err
-		}
-		if err := f(raw); err != nil {
+	for dec.More() {
+		if err := f(); err != nil {
 			return err
 		}
 	}

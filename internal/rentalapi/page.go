@@ -69,25 +69,24 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values,
 	r, err = api.Get(ctx, path, query, func(dec *json.Decoder) error {
 		var failure json.RawMessage
 		missing := true
-		_, err := dec.Token() // the content begins with a brace
-		for err == nil && dec.More() {
-			var name json.Token
-			if name, err = dec.Token(); err != nil {
-				break
+		err := each(dec, '{', func() error {
+			switch name, err := dec.Token(); {
+			case err != nil:
+				return err
+			case name == "data":
+				missing = false
+				return data(dec)
+			case name == "meta":
+				return dec.Decode(&meta)
+			case name == "error":
+				return dec.Decode(&failure)
 			}
-			switch name {
-			case "data":
-				missing, err = false, data(dec)
-			case "meta":
-				err = dec.Decode(&meta)
-			case "error":
-				err = dec.Decode(&failure)
-			default:
-				err = dec.Decode(new(json.RawMessage))
-			}
-		}
+			return dec.Decode(new(json.RawMessage))
+		})
 		if err == nil {
-			err = readEnd(dec)
+			if _, end := dec.Token(); !errors.Is(end, io.EOF) {
+				err = new(json.SyntaxError)
+			}
 		}
 		switch {
 		case err != nil:
@@ -100,18 +99,6 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values,
 		return nil
 	})
 	return r, meta, err
-}
-
-// readEnd reads the end of an object, after which there must be nothing.
-func readEnd(dec *json.Decoder) error {
-	if _, err := dec.Token(); err != nil {
-		return err
-	}
-	_, err := dec.Token()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return cmp.Or[error](err, new(json.SyntaxError))
 }
 
 // GetObject fetches a single object. A list or a value in data fails with ErrIncomplete.
@@ -186,9 +173,13 @@ func (p *Page[T, M]) readMeta(meta json.RawMessage) error {
 func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
-	err := eachElement(dec, func(raw json.RawMessage) error {
+	var raw json.RawMessage
+	err := each(dec, '[', func() error {
 		if p.Count == maxItems {
 			return fmt.Errorf("more than %d items: %w", maxItems, ErrTooLarge)
+		}
+		if err := dec.Decode(&raw); err != nil {
+			return err
 		}
 		item := new(T)
 		p.add(item, d.decodeFields(raw, item))

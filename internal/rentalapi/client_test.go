@@ -271,28 +271,3 @@ func assertBackoffError(t *testing.T, err error, want Error) {
 		t.Errorf("got %+v, want %+v", err, want)
 	}
 }
-
-// TestBackoffCause asserts what a request that is not made says about the response that began the
-// backoff.
-func TestBackoffCause(t *testing.T) {
-	for _, c := range []struct {
-		status int
-		header []string
-		reason Reason
-		cause  string
-	}{
-		{200, []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60", "Retry-After", "90"}, RateLimited, "RateLimit-Remaining: 0"},
-		{404, []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60"}, RateLimited, "RateLimit-Remaining: 0"},
-		{404, []string{"Retry-After", "60"}, Status, "status 404"},
-		{429, nil, RateLimited, "status 429"},
-	} {
-		withHarness(t, func(t *testing.T, h *harness) {
-			h.reply(c.status, emptyList, c.header...)
-			until := time.Now().Add(time.Minute)
-			_ = fetchList(t.Context(), h.main(), "/servers")
-			assertBackoffError(t, fetchList(t.Context(), h.main(), "/servers"), Error{
-				Reason: c.reason, Until: until, Err: errors.New("no request made: the API asked to wait until 2000-01-01T00:01:00Z: " + c.cause),
-			})
-		})
-	}
-}

@@ -2,10 +2,7 @@ package rentalapi
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
@@ -13,70 +10,72 @@ import (
 
 // TestLimiters changes the limit after a burst, and then the token again and again.
 func TestLimiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		settings, present := Settings{BaseURL: &url.URL{}, Timeout: time.Minute, Limits: Limits{Account: 5}}, ""
-		api := New("test/1", settings, nil)
-		client := api.Client("main", func() (string, error) { return present, nil })
-		wait := func(token string) time.Duration {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, emptyList)
+		settings := *h.client.settings.Load()
+		limitTo := func(n int) {
+			settings.Limits.Account = n
+			h.client.ApplySettings(settings)
+		}
+		limitTo(5)
+		token := "secret"
+		client := h.newClient("main", func() (string, error) { return token, nil })
+		delay := func() time.Duration {
 			start := time.Now()
-			present = token
-			_, permit, err := client.wait(t.Context(), "/servers")
-			simtest.AssertEqual(t, "error", err, error(nil))
-			permit.Release(1)
+			simtest.AssertEqual(t, "error", fetchList(t.Context(), client, "/servers"), error(nil))
 			return time.Since(start)
 		}
-		for range Burst {
-			wait("secret")
-		}
-		delays := []time.Duration{wait("secret")}
-		settings.Limits.Account = 64
-		api.ApplySettings(settings)
-		delays = append(delays, wait("secret"))
-		simtest.AssertEqual(t, "delays at 1 and at 60 requests a minute", delays, []time.Duration{time.Minute, time.Second})
+		got := []time.Duration{delay(), delay(), delay(), delay(), delay()}
+		limitTo(64)
+		simtest.AssertEqual(t, "delays at 1 and at 60 requests a minute", append(got, delay()), []time.Duration{0, 0, 0, 0, time.Minute, time.Second})
 		for n := range 100 {
 			time.Sleep(time.Minute)
-			wait(fmt.Sprint("secret-", n))
+			token = fmt.Sprint("secret-", n)
+			delay()
 		}
-		simtest.AssertEqual(t, "limiters that are kept", len(api.limiters), 1)
+		simtest.AssertEqual(t, "limiters that are kept", len(h.client.limiters), 1)
 	})
 }
 
-func TestRetryDelay(t *testing.T) {
-	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // 1772366400
+// TestBackoffs has how long a response asks to wait, and what is said to be the reason.
+func TestBackoffs(t *testing.T) {
 	for _, c := range []struct {
 		status                  int
 		retry, remaining, reset string // headers
 		want                    time.Duration
+		cause                   string
 	}{
-		{429, " 30 ", "", "", 30 * time.Second},
-		{429, "120.0", "", "", 2 * time.Minute},
-		{429, "NaN", "", "", time.Minute},
-		{429, "1e400", "", "", 24 * time.Hour},
-		{403, "120", "", "", 2 * time.Minute},
-		{200, "120", "", "", 0},
-		{429, "", "", "", time.Minute},
-		{429, "Sun, 01 Mar 2026 12:02:00 GMT", "", "", 2 * time.Minute},
-		{429, "Sun, 01 Mar 2026 11:00:00 GMT", "", "", time.Second},
-		{429, "1772366445", "", "", 45 * time.Second},
-		{503, "Sun, 01 Mar 2099 12:00:00 GMT", "", "", 24 * time.Hour},
-		{503, "", "", "", 0},
-		{200, "", "5", "9", 0},
-		{200, "", "0", "9", 9 * time.Second},
-		{200, "", "0", "1772366409000", 9 * time.Second},
-		{200, "", "0", "1772366409000000000", 9 * time.Second},
-		{200, "", "0", "", time.Minute},
-		{429, "2", "0", "40", 40 * time.Second},
-		{429, "60", "0", "40", time.Minute},
-		{429, "2", "0", "", 2 * time.Second},
+		{429, " 30 ", "", "", 30 * time.Second, "rate_limited: status 429"},
+		{429, "120.0", "", "", 2 * time.Minute, "rate_limited: status 429"},
+		{429, "NaN", "", "", time.Minute, "rate_limited: status 429"},
+		{429, "1e400", "", "", 24 * time.Hour, "rate_limited: status 429"},
+		{403, "120", "", "", 2 * time.Minute, "status: status 403"},
+		{200, "120", "", "", 0, ""},
+		{429, "", "", "", time.Minute, "rate_limited: status 429"},
+		{429, "Sun, 01 Mar 2026 12:02:00 GMT", "", "", 2 * time.Minute, "rate_limited: status 429"},
+		{429, "Sun, 01 Mar 2026 11:00:00 GMT", "", "", time.Second, "rate_limited: status 429"},
+		{429, "1772366445", "", "", 45 * time.Second, "rate_limited: status 429"},
+		{503, "Sun, 01 Mar 2099 12:00:00 GMT", "", "", 24 * time.Hour, "unavailable: status 503"},
+		{503, "", "", "", 0, ""},
+		{200, "", "5", "9", 0, ""},
+		{200, "", "0", "9", 9 * time.Second, "rate_limited: RateLimit-Remaining: 0"},
+		{200, "", "0", "1772366409000", 9 * time.Second, "rate_limited: RateLimit-Remaining: 0"},
+		{200, "", "0", "1772366409000000000", 9 * time.Second, "rate_limited: RateLimit-Remaining: 0"},
+		{200, "", "0", "", time.Minute, "rate_limited: RateLimit-Remaining: 0"},
+		{404, "", "0", "60", time.Minute, "rate_limited: RateLimit-Remaining: 0"},
+		{429, "2", "0", "40", 40 * time.Second, "rate_limited: status 429"},
+		{429, "60", "0", "40", time.Minute, "rate_limited: status 429"},
+		{429, "2", "0", "", 2 * time.Second, "rate_limited: status 429"},
 	} {
-		header := http.Header{}
-		for name, value := range map[string]string{"Retry-After": c.retry, "RateLimit-Remaining": c.remaining, "RateLimit-Reset": c.reset} {
-			if value != "" {
-				header.Set(name, value)
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.reply(c.status, emptyList, "Date", "Sun, 01 Mar 2026 12:00:00 GMT", "Retry-After", c.retry, "RateLimit-Remaining", c.remaining, "RateLimit-Reset", c.reset)
+			began := time.Now()
+			_ = fetchList(t.Context(), h.main(), "/servers")
+			backoff, delay, cause := h.client.limiter(fingerprint(simtest.MainToken)).backoff, time.Duration(0), ""
+			if backoff.Err != nil {
+				delay, cause = backoff.Until.Sub(began), string(backoff.Reason)+": "+backoff.Error()
 			}
-		}
-		if got := retryDelay(&http.Response{StatusCode: c.status, Header: header}, date); got != c.want {
-			t.Errorf("%+v: got %v", c, got)
-		}
+			simtest.AssertEqual(t, fmt.Sprintf("%+v", c), fmt.Sprint(delay, " ", cause), fmt.Sprint(c.want, " ", c.cause))
+		})
 	}
 }

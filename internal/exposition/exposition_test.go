@@ -33,7 +33,7 @@ func acceptHeaders() map[string]string {
 		"none":              "",
 		"browser":           "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
 		"Prometheus 2.42":   "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		"2.42 with natives": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		"with natives":      "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
 		"Prometheus 3":      "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
 		"OpenMetrics 0.0.1": "application/openmetrics-text;version=0.0.1",
 		"OpenMetrics 2":     "application/openmetrics-text;version=2.0.0,application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.3",
@@ -166,7 +166,7 @@ func TestSameAsPromhttp(t *testing.T) {
 			h.assertSame(t, "/metrics", accept, encoding)
 		}
 	}
-	for _, accept := range []string{"none", "Prometheus 2.42", "2.42 with natives"} {
+	for _, accept := range []string{"none", "Prometheus 2.42", "with natives"} {
 		for _, query := range []string{
 			"name[]=server_rental_test_of_seconds&name[]=server_rental_test_seconds", "name[]=server_rental_test_bytes_total",
 			"name[]=unknown", "name=server_rental_test_seconds", "name[]",
@@ -183,23 +183,6 @@ func TestDuplicate(t *testing.T) {
 	h.Publisher.Publish()
 	simtest.AssertEqual(t, "series", len(h.scrape("").Exposition(t).WithPrefix("server_rental_test_")), 32)
 	simtest.AssertEqual(t, "errors", h.errors, []string{"server_rental_test_bytes_total: 1 duplicates"})
-}
-
-func TestPublishChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(2)
-		h.run(t)
-		simtest.AssertEqual(t, "value", h.values(t), []float64{1.25})
-		time.Sleep(publishInterval / 2) // half of the time between two publications
-		for value := range 5 {
-			h.set(2, float64(value))
-		}
-		time.Sleep(publishInterval)
-		synctest.Wait()
-		simtest.AssertEqual(t, "value after Changed", h.values(t), []float64{4})
-		time.Sleep(time.Hour)
-		simtest.AssertEqual(t, "collected", h.collected, 2)
-	})
 }
 
 // TestLatePublisher asserts that a scrape publishes what has expired, or was published in the future, if
@@ -224,12 +207,16 @@ func TestLatePublisher(t *testing.T) {
 	})
 }
 
-// TestRest asserts that the publisher rests a few seconds at most, however long it worked, and shorter if
-// something expires.
-func TestRest(t *testing.T) {
-	for _, c := range []struct{ work, expires, until time.Duration }{
-		{time.Minute, 0, 2*time.Minute + maxRest},                                // a busy machine
-		{200 * time.Millisecond, 700 * time.Millisecond, 900 * time.Millisecond}, // it would rest for 1.8 seconds
+// TestRun asserts that the publisher publishes what changed or expired, once, and rests for a few seconds at
+// most, however long it worked.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		work, expires, until time.Duration
+		want                 []float64
+	}{
+		{0, 0, publishInterval, []float64{4}},
+		{time.Minute, 0, 2*time.Minute + maxRest, []float64{4}},                       // a busy machine
+		{200 * time.Millisecond, 700 * time.Millisecond, 900 * time.Millisecond, nil}, // it would rest for 1.8 seconds
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(2)
@@ -240,11 +227,16 @@ func TestRest(t *testing.T) {
 			h.run(t)
 			time.Sleep(c.work)
 			synctest.Wait()
-			if c.expires == 0 {
-				h.Publisher.Changed()
+			simtest.AssertEqual(t, "value", h.values(t), []float64{1.25})
+			for value := range 5 {
+				if c.expires == 0 {
+					h.set(2, float64(value))
+				}
 			}
 			time.Sleep(c.until - c.work)
 			synctest.Wait()
+			simtest.AssertEqual(t, "later value", h.values(t), c.want)
+			time.Sleep(time.Hour)
 			simtest.AssertEqual(t, "collected", h.collected, 2)
 		})
 	}
@@ -254,33 +246,29 @@ func TestRest(t *testing.T) {
 // advance until it was not asked for a while.
 func TestEncodings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(6)
-		kept := []int{}
-		publish := func() {
+		h, zipped := newHarness(6), variant{expfmt.FmtText, true}
+		publish := func() (encoded int) {
 			h.Publisher.Changed()
 			h.Publisher.Publish()
-			n := 0
-			h.Publisher.page.Load().encoded.Range(func(any, any) bool { n++; return true })
-			kept = append(kept, n)
+			h.Publisher.page.Load().encoded.Range(func(any, any) bool { encoded++; return true })
+			return encoded
 		}
-		publish()
+		kept := []int{publish()}
 		h.scrape("")
-		publish()
+		kept = append(kept, publish())
 		h.scrape("gzip")
-		publish()
-		first := h.Publisher.encode(h.Publisher.page.Load(), variant{expfmt.FmtText, true}, nil).body[0]
+		kept = append(kept, publish())
+		firstByte := func() *byte { return &h.Publisher.encode(h.Publisher.page.Load(), zipped, nil).body[0][0] }
+		before := firstByte()
 		time.Sleep(variantTTL)
 		h.scrape("")
 		h.scrape("gzip;q=0.5")
-		again := h.Publisher.encode(h.Publisher.page.Load(), variant{expfmt.FmtText, true}, nil).body[0]
-		simtest.AssertEqual(t, "encoded once", &first[0] == &again[0], true)
-		h.Publisher.lastUsed.Delete(variant{expfmt.FmtText, true})
+		simtest.AssertEqual(t, "encoded once", before == firstByte(), true)
+		h.Publisher.lastUsed.Delete(zipped)
 		time.Sleep(time.Nanosecond)
-		publish()
+		kept = append(kept, publish())
 		time.Sleep(variantTTL)
-		publish()
-		simtest.AssertEqual(t, "variants kept", kept, []int{0, 1, 2, 1, 0})
-		simtest.AssertEqual(t, "collected", h.collected, 5)
+		simtest.AssertEqual(t, "variants kept", append(kept, publish()), []int{0, 1, 2, 1, 0})
 	})
 }
 

@@ -145,24 +145,20 @@ func TestBackoff(t *testing.T) {
 		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"60"}}, "")})
 		h.Inject(simtest.Fault{Handler: simtest.Reply(200, http.Header{"RateLimit-Limit": {"120"}}, `{"data":[]}`)})
 		until := time.Now().Add(2 * time.Minute)
-		main, lab, public := h.main(), h.account("lab", simtest.LabToken), h.public()
-		var failure *Error
-		if err := fetchList(t.Context(), main, "/servers"); !errors.As(err, &failure) || !failure.Until.Equal(until) {
-			t.Fatalf("got %v, want an error with the end of the backoff", err)
-		}
+		main, other, lab, public := h.main(), h.account("other", simtest.MainToken), h.account("lab", simtest.LabToken), h.public()
+		const noRequest = "no request made: the API asked to wait until 2000-01-01T00:02:00Z: status 503"
+		fetch := func(c *Client, path string) string { return errorText(fetchList(t.Context(), c, path)) }
+		simtest.AssertEqual(t, "errors",
+			[]string{fetch(main, "/servers"), fetch(main, "/ssh-keys"), fetch(other, "/ssh-keys"), fetch(lab, "/topups"), fetch(public, "/locations"), fetch(public, "/plans")},
+			[]string{"status 503", noRequest, noRequest, "", "", "status 429"})
 		remove()
-		noRequest := Error{Reason: Unavailable, Until: until, Err: errors.New("no request made: the API asked to wait until 2000-01-01T00:02:00Z: status 503")}
-		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), noRequest)
-		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
-		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
-		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "status 429")
+		failure := ErrorOf(fetchList(t.Context(), main, "/ssh-keys"))
+		simtest.AssertEqual(t, "failure", []any{failure.Reason, failure.Until.Equal(until)}, []any{Unavailable, true})
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
-		other := h.account("other", simtest.MainToken)
-		assertBackoffError(t, fetchList(t.Context(), other, "/ssh-keys"), noRequest)
 
 		got := h.gatherNonZero(t, "")
 		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})
-		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="unavailable"}`], 2.0)
+		simtest.AssertEqual(t, "errors of requests that were not made", got[`errors_total{path="/ssh-keys",reason="unavailable"}`], 3.0)
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
@@ -174,12 +170,11 @@ func TestBackoff(t *testing.T) {
 			return simtest.Series("backoff_until_timestamp_seconds", "account", account)
 		}
 		assertBackoff("backoff", map[string]float64{series(""): seconds - 60, series("main"): seconds, series("other"): seconds}, until)
-		time.Sleep(time.Minute)
-		assertBackoff("backoff after a minute", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
-		time.Sleep(time.Minute - maxWait - 1)
-		assertBackoffError(t, fetchList(t.Context(), main, "/ssh-keys"), noRequest)
+		time.Sleep(2*time.Minute - maxWait - 1)
+		assertBackoff("backoff before its end", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
+		simtest.AssertEqual(t, "before the end", fetch(main, "/ssh-keys"), noRequest)
 		time.Sleep(time.Nanosecond)
-		simtest.AssertEqual(t, "soon after the backoff", []any{fetchList(t.Context(), main, "/servers"), time.Now().Equal(until)}, []any{error(nil), true})
+		simtest.AssertEqual(t, "soon after the backoff", []any{fetch(main, "/servers"), time.Now().Equal(until)}, []any{"", true})
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
 	})
 }
@@ -226,9 +221,7 @@ func TestApplySettings(t *testing.T) {
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
-		assertBackoffError(t, fetchList(t.Context(), h.public(), "/locations"), Error{
-			Reason: RateLimited, Until: time.Now().Add(time.Hour), Err: errors.New("no request made: the API asked to wait until 2000-01-01T01:00:00Z: status 429"),
-		})
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.public(), "/locations")), "no request made: the API asked to wait until 2000-01-01T01:00:00Z: status 429")
 		other := *settings.BaseURL
 		other.Host = "other.example"
 		settings.BaseURL = &other
@@ -262,12 +255,4 @@ func clientTo(t *testing.T, base string, cfg promconfig.HTTPClientConfig, dial f
 		t.Fatal(err)
 	}
 	return clientOver(u, Transport{cfg, dial})
-}
-
-func assertBackoffError(t *testing.T, err error, want Error) {
-	t.Helper()
-	var got *Error
-	if !errors.As(err, &got) || got.Reason != want.Reason || !got.Until.Equal(want.Until) || err.Error() != want.Error() {
-		t.Errorf("got %+v, want %+v", err, want)
-	}
 }

@@ -67,36 +67,32 @@ type PageMeta struct {
 // fails with ErrIncomplete.
 func getEnvelope(ctx context.Context, api Getter, path string, query url.Values, data func(*json.Decoder) error) (r Response, meta json.RawMessage, err error) {
 	r, err = api.Get(ctx, path, query, func(dec *json.Decoder) error {
-		var failure json.RawMessage
-		missing := true
+		missing := errors.New("data: missing")
 		err := each(dec, '{', func() error {
+			var other json.RawMessage
 			switch name, err := dec.Token(); {
 			case err != nil:
 				return err
 			case name == "data":
-				missing = false
+				missing = nil
 				return data(dec)
 			case name == "meta":
 				return dec.Decode(&meta)
 			case name == "error":
-				return dec.Decode(&failure)
+				if err := dec.Decode(&other); err != nil || isNull(other) {
+					return err
+				}
+				return fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
 			}
-			return dec.Decode(new(json.RawMessage))
+			return dec.Decode(&other)
 		})
-		if err == nil {
-			if _, end := dec.Token(); !errors.Is(end, io.EOF) {
-				err = new(json.SyntaxError)
-			}
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !isNull(failure):
-			return fmt.Errorf("error: in a response of status 200: %w", ErrIncomplete)
-		case missing:
-			return errors.New("data: missing")
 		}
-		return nil
+		if _, end := dec.Token(); !errors.Is(end, io.EOF) {
+			return new(json.SyntaxError)
+		}
+		return missing
 	})
 	return r, meta, err
 }

@@ -26,35 +26,45 @@ import (
 
 const emptyList = `{"data":[]}`
 
-// fetchFor fetches public data again and again, four at a time.
-func (h *harness) fetchFor(t *testing.T, duration time.Duration) {
-	t.Helper()
-	c := h.public()
-	ctx, cancel := context.WithTimeout(t.Context(), duration)
-	defer cancel()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				_ = fetchList(ctx, c, "/plans")
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestConnections has servers that would keep a connection, or close one that net/http would use
-// again: each request is made once, on a connection of its own.
+// TestConnections has servers that would keep a connection, or close one that net/http would use again, and
+// connections that take nine seconds at first: each request is made once, on a connection of its own, and
+// counts when it is sent.
 func TestConnections(t *testing.T) {
-	for name, fault := range map[string]simtest.Fault{"kept": {}, "closed": {Kind: simtest.Drop}} {
+	for name, c := range map[string]struct {
+		fault simtest.Fault
+		slow  time.Duration
+	}{
+		"kept": {}, "closed": {fault: simtest.Fault{Kind: simtest.Drop}}, "slow": {slow: 9 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
 				var conns atomic.Int64
-				h.dialing = func() { conns.Add(1) }
-				h.Inject(fault)
-				h.fetchFor(t, time.Minute-time.Millisecond)
-				if n := len(h.Requests()); n < 50 || n > 59 || int(conns.Load()) != n {
-					t.Errorf("got %d requests in a minute on %d connections, want 50 to 59, each on its own", n, conns.Load())
+				began := time.Now()
+				h.dialing = func() {
+					conns.Add(1)
+					time.Sleep(c.slow - time.Since(began))
+				}
+				h.Inject(c.fault)
+				client := h.public()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute-time.Millisecond)
+				defer cancel()
+				var all sync.WaitGroup
+				for range 4 {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							_ = fetchList(ctx, client, "/plans")
+						}
+					})
+				}
+				all.Wait()
+				sent := h.Requests()
+				if n := len(sent); n < 100 || int(conns.Load()) != n {
+					t.Errorf("got %d requests on %d connections, want 100 or more, each on its own", n, conns.Load())
+				}
+				for i := 59; i < len(sent); i++ {
+					if took := sent[i].Time.Sub(sent[i-59].Time); took < time.Minute {
+						t.Fatalf("got 60 requests in %v", took)
+					}
 				}
 			})
 		})
@@ -76,22 +86,6 @@ func TestHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	simtest.AssertEqual(t, "protocol", page.Items[0].ID, "HTTP/1.1")
-}
-
-// TestSlowConnections has connections that take nine seconds at first: requests count when they are
-// sent.
-func TestSlowConnections(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		began := time.Now()
-		h.dialing = func() { time.Sleep(9*time.Second - time.Since(began)) }
-		h.fetchFor(t, 2*time.Minute)
-		sent := h.Requests()
-		for i := 59; i < len(sent); i++ {
-			if took := sent[i].Time.Sub(sent[i-59].Time); took < time.Minute {
-				t.Fatalf("got 60 requests in %v", took)
-			}
-		}
-	})
 }
 
 // TestPermits has more requests at a time to an endpoint than it has permits: they are held until a
@@ -214,11 +208,7 @@ func TestContent(t *testing.T) {
 		"large":           {pack("{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 33) + `"data":[]}`), "gzip", "response is too large"},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
-			header := http.Header{}
-			if c.encoding != "" {
-				header.Set("Content-Encoding", c.encoding)
-			}
-			h.Inject(simtest.Fault{Handler: simtest.Reply(200, header, c.body)})
+			h.reply(200, c.body, "Content-Encoding", c.encoding)
 			simtest.AssertEqual(t, name, errorText(fetchList(t.Context(), h.public(), "/plans")), c.err)
 		})
 	}

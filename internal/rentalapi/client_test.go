@@ -29,23 +29,20 @@ type harness struct {
 	dialing  func()               // called before each connection
 }
 
-func newHarness(t *testing.T) *harness {
-	t.Helper()
-	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}, dialing: func() {}}
-	transport := Transport{promconfig.DefaultHTTPClientConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
-		h.dialing()
-		return h.Dial(ctx, network, address)
-	}}
-	h.client = New("test/1", Settings{
-		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: Limits{Public: 59, Account: 120},
-	}, h.requests)
-	return h
-}
-
 // withHarness runs f in a synctest bubble.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, newHarness(t)) })
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}, dialing: func() {}}
+		transport := Transport{promconfig.DefaultHTTPClientConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
+			h.dialing()
+			return h.Dial(ctx, network, address)
+		}}
+		h.client = New("test/1", Settings{
+			BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: Limits{Public: 59, Account: 120},
+		}, h.requests)
+		f(t, h)
+	})
 }
 
 // account returns the client of an account with a fixed token.

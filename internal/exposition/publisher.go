@@ -33,14 +33,10 @@ const maxLate = time.Second
 // variantTTL is the time for which a variant is encoded after a request for it.
 const variantTTL = 10 * time.Minute
 
-// Collect returns the present samples, and the time at which they change by themselves, which is after
-// now; zero if they do not. One goroutine at a time calls it.
-type Collect func(now time.Time) (samples []*metric.Sample, expires time.Time)
-
 // Publisher keeps metrics encoded. As a prometheus.Gatherer it returns what is published.
 type Publisher struct {
 	definitions []*metric.Definition
-	collect     Collect
+	collect     func(now time.Time) (samples []*metric.Sample, expires time.Time)
 	changed     atomic.Bool
 	page        atomic.Pointer[page]
 
@@ -49,9 +45,10 @@ type Publisher struct {
 	lastUsed       sync.Map   // maps a variant to the time.Time of its last request
 }
 
-// NewPublisher returns a publisher of the families of definitions, which are all that collect may return.
-// Nothing is published yet.
-func NewPublisher(definitions []*metric.Definition, collect Collect) *Publisher {
+// NewPublisher returns a publisher of the families of definitions. Nothing is published yet. One goroutine at a
+// time calls collect, which returns the present samples, all of these families, and the time at which they change
+// by themselves, which is after now; zero if they do not.
+func NewPublisher(definitions []*metric.Definition, collect func(now time.Time) (samples []*metric.Sample, expires time.Time)) *Publisher {
 	p := &Publisher{definitions: definitions, collect: collect, pages: newEncoder(6), scrapes: newEncoder(flate.BestSpeed)}
 	p.page.Store(&page{})
 	p.Changed()

@@ -44,14 +44,14 @@ type API struct {
 
 	mu       sync.Mutex // guards the rest, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
-	permits  map[lane]*semaphore.Weighted
+	permits  map[string]*semaphore.Weighted
 }
 
 // New returns an API that sends userAgent with each request. It registers the metrics of
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, permits: map[lane]*semaphore.Weighted{}}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, permits: map[string]*semaphore.Weighted{}}
 	a.publicTurn, a.accountTurn = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)

@@ -64,39 +64,33 @@ func (a *API) limiter(token Fingerprint) *limiter {
 	return l
 }
 
-// lane is what shares permits: requests to an endpoint wait neither for those to another one, nor for
-// those of accounts whose last request there timed out.
-type lane struct {
-	path  string
-	hangs bool
-}
-
-// Requests at a time in a lane. With six endpoints of accounts, and four public ones that are asked one at a
-// time, 28 connections are open at most, so that a process with 64 file descriptors can still serve.
+// Requests to an endpoint at a time, and those of accounts whose last request there timed out. With six endpoints
+// of accounts, and four public ones that are asked one at a time, 28 connections are open at most, so that a
+// process with 64 file descriptors can still serve.
 const (
 	maxRequests        = 3
 	maxHangingRequests = 1
 )
 
-// lane returns the permits for requests to a path.
-func (c *Client) lane(path string) *semaphore.Weighted {
+// permits returns those for requests to a path. Accounts that hang there share others.
+func (c *Client) permits(path string) *semaphore.Weighted {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	of, n := lane{path, c.hangs[path]}, int64(maxRequests)
-	if of.hangs {
-		n = maxHangingRequests
+	n := int64(maxRequests)
+	if c.hangs[path] {
+		path, n = path+" hanging", maxHangingRequests
 	}
-	if c.api.permits[of] == nil {
-		c.api.permits[of] = semaphore.NewWeighted(n)
+	if c.api.permits[path] == nil {
+		c.api.permits[path] = semaphore.NewWeighted(n)
 	}
-	return c.api.permits[of]
+	return c.api.permits[path]
 }
 
 // wait returns when a request may be sent, with its token, or fails with an *Error or the cause of ctx. It
 // takes a permit, which the caller must release: a request is counted when only its connection can
 // delay it, and no more token files are open than there are permits.
 func (c *Client) wait(ctx context.Context, path string) (token string, permit *semaphore.Weighted, err error) {
-	permit = c.lane(path)
+	permit = c.permits(path)
 	for {
 		if permit.Acquire(ctx, 1) != nil {
 			return "", nil, context.Cause(ctx)

@@ -74,8 +74,10 @@ func getEnvelope(ctx context.Context, api Getter, path string, query url.Values,
 			case err != nil:
 				return err
 			case name == "data":
-				missing = nil
-				return data(dec)
+				if missing = data(dec); missing != nil {
+					return fmt.Errorf("data: %w", missing)
+				}
+				return nil
 			case name == "meta":
 				return dec.Decode(&meta)
 			case name == "error":
@@ -107,7 +109,7 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 		}
 		o.Errors = new(fieldDecoder).decodeFields(raw, o.Value)
 		if i := slices.IndexFunc(o.Errors, func(e FieldError) bool { return e.Field == "" }); i >= 0 {
-			return fmt.Errorf("data: %w: %w", o.Errors[i], ErrIncomplete)
+			return fmt.Errorf("%w: %w", o.Errors[i], ErrIncomplete)
 		}
 		return nil
 	})
@@ -170,7 +172,7 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 	p.Errors = map[string][]FieldError{}
 	var d fieldDecoder
 	var raw json.RawMessage
-	err := each(dec, '[', func() error {
+	return each(dec, '[', func() error {
 		if p.Count == maxItems {
 			return fmt.Errorf("more than %d items: %w", maxItems, ErrTooLarge)
 		}
@@ -182,10 +184,6 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, maxItems int) error {
 		p.Count++
 		return d.count(0)
 	})
-	if err != nil {
-		return fmt.Errorf("data: %w", err)
-	}
-	return nil
 }
 
 // add keeps an item with a usable id, and counts an invalid one.

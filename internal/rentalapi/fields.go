@@ -24,8 +24,6 @@ const (
 	problemLong    = "more than 2048 bytes"
 )
 
-var errNotArray = errors.New("not an array")
-
 // Value is a field type with its own decoding.
 type Value interface {
 	// Decode sets the value from a string without blanks around, a json.Number, a bool, or the
@@ -134,7 +132,8 @@ func (d *fieldDecoder) decodeKind(path string, raw json.RawMessage, v reflect.Va
 		v.SetBool(truth)
 		return Unless(ok, "not true or false")
 	case reflect.Slice:
-		return d.items(path, raw, v)
+		d.items(path, raw, v)
+		return Unless(raw[0] == '[', "not an array")
 	case reflect.Map, reflect.Struct:
 		var members map[string]json.RawMessage
 		if json.Unmarshal(raw, &members) != nil {
@@ -202,11 +201,11 @@ func (d *fieldDecoder) entries(path string, members map[string]json.RawMessage, 
 }
 
 // items decodes an array, until there are too many elements.
-func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) {
 	var value json.RawMessage
 	n, dec := 0, json.NewDecoder(bytes.NewReader(raw))
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	err := each(dec, '[', func() error {
+	_ = each(dec, '[', func() error {
 		_ = dec.Decode(&value) // it is valid
 		element := reflect.New(v.Type().Elem()).Elem()
 		if d.decode(fmt.Sprintf("%s[%d]", path, n), value, element) {
@@ -215,7 +214,6 @@ func (d *fieldDecoder) items(path string, raw json.RawMessage, v reflect.Value) 
 		n++
 		return d.count(1)
 	})
-	return Unless(!errors.Is(err, errNotArray), "not an array")
 }
 
 // each calls f with a decoder at each element of an array, or member of an object, until f fails.
@@ -226,7 +224,7 @@ func each(dec *json.Decoder, start json.Delim, f func() error) error {
 	case first == nil:
 		return fmt.Errorf("null: %w", ErrIncomplete)
 	case first != start:
-		return errNotArray
+		return errors.New("not an array")
 	}
 	for dec.More() {
 		if err := f(); err != nil {

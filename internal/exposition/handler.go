@@ -67,12 +67,10 @@ func wanted(family string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, family)
 }
 
-// ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
-// which strict parsers refuse.
-const ambiguous = "go_memstats_alloc_bytes"
-
-// gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
-const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+const (
+	ambiguous  = "go_memstats_alloc_bytes"                  // a gauge; in OpenMetrics it is also the name of a counter, which strict parsers refuse
+	gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" // deflate, no name, no time, unknown system
+)
 
 // gzipMember returns a compressed text between the begin of a gzip member, and an empty last block with
 // checksum and size.

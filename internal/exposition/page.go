@@ -20,6 +20,11 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
+const (
+	batch     = 1000     // samples that are encoded at a time: they take many times the memory of the result
+	blockSize = 16 << 10 // bytes of a piece of a text, which has several, so that none is copied when it grows
+)
+
 // page holds all published samples, and their encodings. It is immutable.
 type page struct {
 	families    [][]*metric.Sample // each of one definition, sorted and distinct
@@ -53,10 +58,6 @@ func (p *page) isStale(now time.Time, late time.Duration) bool {
 	return now.Before(p.at) || !p.expires.IsZero() && !now.Before(p.expires.Add(late))
 }
 
-// batch is the number of samples that are encoded at a time: they take many times the memory
-// of the result.
-const batch = 1000
-
 // messages returns the families with some names, or all, in batches. In protobuf, a family is one message.
 func (p *page) messages(v variant, names []string) iter.Seq[*dto.MetricFamily] {
 	return func(yield func(*dto.MetricFamily) bool) {
@@ -82,9 +83,6 @@ type text struct {
 	size uint32 // bytes before compression, modulo 2^32
 	err  error  // says which metrics are missing, and why
 }
-
-// blockSize is the size of a piece of a text. It has several, so that none is copied when it grows.
-const blockSize = 16 << 10
 
 // Write implements io.Writer. It never fails.
 func (t *text) Write(p []byte) (int, error) {

@@ -18,20 +18,14 @@ import (
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
 )
 
-// The rest between two publications is restFactor times as long as the work, so that publishing
-// takes a tenth of a processor; from publishInterval to maxRest. A rest that an expiry ends is at
-// least as long as the work.
+// Publishing takes a tenth of a processor. A rest that an expiry ends is at least as long as the work before it.
 const (
-	restFactor      = 9
-	publishInterval = 100 * time.Millisecond
+	restFactor      = 9                      // rest between two publications, in times of the work; from publishInterval
+	publishInterval = 100 * time.Millisecond // to maxRest
 	maxRest         = 3 * time.Second
+	maxLate         = time.Second      // for which expired metrics are served, if the publisher is late
+	variantTTL      = 10 * time.Minute // for which a variant is encoded after a request for it
 )
-
-// maxLate is the longest time for which expired metrics are served, if the publisher is late.
-const maxLate = time.Second
-
-// variantTTL is the time for which a variant is encoded after a request for it.
-const variantTTL = 10 * time.Minute
 
 // Publisher keeps metrics encoded. As a prometheus.Gatherer it returns what is published.
 type Publisher struct {

@@ -19,10 +19,6 @@ import (
 // and started again every few seconds stays within what the API allows.
 const Burst = 4
 
-// maxWait is how long a request waits for the end of a backoff. One that would wait longer fails
-// at once and is retried later.
-const maxWait = 10 * time.Second
-
 // Limits are the requests that may be sent in any 60 seconds; more than Burst.
 type Limits struct {
 	Public  int // requests without token, from this address
@@ -148,11 +144,11 @@ func (c *Client) countLate(token Fingerprint, counted time.Time) {
 // The provider does not document the units of Retry-After and RateLimit-Reset, so every usual
 // one is understood.
 const (
+	maxWait        = 10 * time.Second // a request that would wait longer for the end of a backoff fails, and is retried later
 	minBackoff     = time.Second
 	maxBackoff     = 24 * time.Hour // a maintenance page may say 2099
 	unknownBackoff = time.Minute    // if the header is missing or cannot be read
-
-	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later); from 1e12 on in milliseconds or finer
+	firstEpoch     = 1e9            // seconds: larger numbers are a point in time (2001 or later); from 1e12 on in milliseconds or finer
 )
 
 // parseDelay reads a delay from a header value: seconds, an HTTP date, or Unix time in seconds,

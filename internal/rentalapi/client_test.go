@@ -152,6 +152,7 @@ func TestBackoff(t *testing.T) {
 		failure := ErrorOf(fetchList(t.Context(), main, "/ssh-keys"))
 		simtest.AssertEqual(t, "failure", []any{failure.Reason, failure.Until.Equal(until)}, []any{Unavailable, true})
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
+		main.record(&http.Response{StatusCode: 503}, main.LastToken(), Error{Until: until.Add(-time.Minute)}) // of a request that was on its way
 
 		got := h.gatherNonZero(t, "")
 		simtest.AssertEqual(t, "limits of an account and the public", []float64{got[`rate_limit{account="lab"}`], got[`rate_limit{account=""}`]}, []float64{120, 0})

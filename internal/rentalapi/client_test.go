@@ -169,6 +169,7 @@ func TestBackoff(t *testing.T) {
 		}
 		assertBackoff("backoff", map[string]float64{series(""): seconds - 60, series("main"): seconds, series("other"): seconds}, until)
 		time.Sleep(2*time.Minute - maxWait - 1)
+		simtest.AssertEqual(t, "a new token", fetch(h.account("new", "secret-new"), "/topups"), "") // limiters that are as good as new are dropped
 		assertBackoff("backoff before its end", map[string]float64{series("main"): seconds, series("other"): seconds}, until)
 		simtest.AssertEqual(t, "before the end", fetch(main, "/ssh-keys"), noRequest)
 		time.Sleep(time.Nanosecond)

@@ -93,7 +93,6 @@ type Snapshot struct {
 	Invalid      rentalapi.Invalid
 	Data         Data
 	Token        rentalapi.Fingerprint // token of the requests
-	Sunset       string                // what the provider says about the end of the API; empty if nothing
 	MadeAt       time.Time             // local time at which the provider made it, or at which it was received if its age is unknown
 	MadeAtLatest time.Time             // latest possible value of MadeAt, as ages are truncated to seconds; zero if its age is unknown
 
@@ -107,7 +106,7 @@ const maxPlausibleAge = 365 * 24 * time.Hour
 
 // newSnapshot returns the snapshot of a response, whose age is the header Age.
 func newSnapshot(r rentalapi.Response) Snapshot {
-	s := Snapshot{Token: r.Token, Sunset: r.Sunset, MadeAt: r.Received.Round(0)} // wall clock: the monotonic one stands still while a machine is suspended
+	s := Snapshot{Token: r.Token, MadeAt: r.Received.Round(0)} // wall clock: the monotonic one stands still while a machine is suspended
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
 		s.MadeAt, s.MadeAtLatest = s.MadeAt.Add(-*r.Age), r.Received.Add(-*r.Age)
 	}

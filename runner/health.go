@@ -55,7 +55,6 @@ type Health struct {
 
 	Taken   time.Time         // when the data that is shown was fetched; zero if there has been none
 	MadeAt  time.Time         // when the provider made it; zero if none is shown
-	Sunset  string            // what the last response says about the end of the API; empty if nothing
 	SoldOut bool              // whether an item is sold out, or came in stock within the hour before
 	Invalid rentalapi.Invalid // invalid items of the response that was shown last
 }

@@ -57,13 +57,6 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	}
 }
 
-// warnOfSunset logs what the provider says about the end of the API, unless a collector knows it.
-func (r *Runner) warnOfSunset(text string) {
-	if text != "" && !slices.ContainsFunc(r.jobs(), func(j *job) bool { return j.health.Sunset == text }) {
-		level.Warn(r.logger).Log("msg", "API announces its end", "headers", text)
-	}
-}
-
 // The maximum number of events of one response, and of those that are kept.
 const maxReported, maxKept = 20, 100
 

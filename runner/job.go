@@ -96,8 +96,6 @@ func (j *job) attempt(ctx context.Context) {
 		} else {
 			j.install(snap, wallClock())
 		}
-		r.warnOfSunset(snap.Sunset)
-		h.Sunset = snap.Sunset
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {

@@ -32,20 +32,6 @@ func TestUnusableResponse(t *testing.T) {
 	})
 }
 
-// TestSunset has responses that announce the end of the API, then another one: each is logged once.
-func TestSunset(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Inject(simtest.Fault{Header: http.Header{"Deprecation": {"@1764547200"}, "Sunset": {"Thu, 31 Dec 2026 23:59:59 GMT"}}})
-		h.run(configure(time.Minute, 10*time.Minute))
-		h.runFor(3 * time.Minute)
-		h.log.Assert(t, `level=warn msg="API announces its end" headers="deprecated, ends 2026-12-31"`)
-		h.RemoveAll()
-		h.Inject(simtest.Fault{Path: "/plans", Header: http.Header{"Deprecation": {"secret"}}})
-		h.runFor(3 * time.Minute)
-		h.log.Assert(t, `level=warn msg="API announces its end" headers=deprecated`)
-	})
-}
-
 // TestStateLogger asserts that a cause of failure is logged once until the collector
 // recovers, and a cause of invalid items once until it is gone.
 func TestStateLogger(t *testing.T) {

@@ -123,9 +123,6 @@ func (n *notices) addCollector(c *collectorRow) {
 	if c.Err != nil {
 		n.add(c.Class, "Collector", name, "Failing: "+errorText(c.Err)+".")
 	}
-	if c.Sunset != "" {
-		n.add("warn", "Collector", name, "The provider announces the end of this API: "+text(c.Sunset)+".")
-	}
 	if c.Invalid.Items > 0 {
 		n.add("warn", "Collector", name, "Invalid items in the last response: "+strconv.Itoa(c.Invalid.Items)+" ("+join(c.Causes)+").")
 	}

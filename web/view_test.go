@@ -187,9 +187,7 @@ func TestSections(t *testing.T) {
 			seriesOf("account_info", 1, "lab", "acc_1"), seriesOf("account_info", 1, "main", "acc_1"), seriesOf("account_info", 1, "other", "acc_2"),
 		}}},
 		{"renewals of the next 14 days", "attention", given{series: []series{seriesOf("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}},
-		{"the end of the API", "attention", given{
-			health: []health{{Collector: "plans", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}, {Collector: "status", LastSuccess: sceneTime, Sunset: "ends 2026-12-31"}},
-		}},
+
 		{"collectors", "attention", given{
 			health: []health{
 				state("plans", time.Minute, errDown), state("status", time.Minute, failed("connection refused")), state("account", 0, errDown),

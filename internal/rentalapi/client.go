@@ -14,7 +14,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,7 +214,6 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, wai
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
 		r.Age = new(time.Duration(*seconds) * time.Second)
 	}
-	r.Sunset = sunset(resp.Header)
 	var until time.Time
 	if delay := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
 		until = r.Received.Add(delay)
@@ -231,19 +229,6 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, wai
 	}
 	body := connection{resp.Body, func(err error) *Error { return connectionError(ctx, err, waiting) }}
 	return decodeContent(ctx, body, c.turn, read)
-}
-
-// sunset returns what the headers Deprecation (RFC 9745) and Sunset (RFC 8594) say. It repeats nothing
-// but a date.
-func sunset(h http.Header) string {
-	var parts []string
-	if h.Get("Deprecation") != "" {
-		parts = append(parts, "deprecated")
-	}
-	if at, err := http.ParseTime(h.Get("Sunset")); err == nil {
-		parts = append(parts, "ends "+at.UTC().Format(time.DateOnly))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // statusError returns the error of a status other than 200. It has nothing of the body, which might

@@ -28,7 +28,6 @@ type Response struct {
 	Received time.Time      // when its header was read, by the local clock
 	Date     time.Time      // header Date; zero if it has none
 	Age      *time.Duration // header Age, in whole seconds; nil if it has none
-	Sunset   string         // what the headers Deprecation and Sunset say; empty if there are none
 }
 
 // Getter makes GET requests of one account, or public ones. A Client makes them to the

@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/promqltest"
 	"github.com/server-rental-exporter/server_rental_exporter/test/internal/repo"
@@ -23,32 +21,6 @@ import (
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
 
-// TestRulesUseKnownMetrics checks the metrics and labels of rules. A recorded metric has to come from the
-// rule itself or an earlier one of the same file, so that each file works alone. Which labels alerts have,
-// and what a query in an annotation gives, the unit tests compare. Grafana Mimir accepts groups of up to
-// 20 rules without a change of its limits.
-func TestRulesUseKnownMetrics(t *testing.T) {
-	recorded := regexp.MustCompile(`^(\w+):server_rental_\w+:\w+$`) // level:metric:operation
-	for path, groups := range rules.Groups(t) {
-		known := scrapedMetrics()
-		for _, g := range groups {
-			atMost(t, path+": "+g.Name+": rules", len(g.Rules), 20)
-			for _, r := range g.Rules {
-				if r.Record != "" {
-					level := recorded.FindStringSubmatch(r.Record)
-					if level == nil {
-						t.Fatalf("%s: got a name that does not match %s", r.Record, recorded)
-					}
-					known[r.Record] = sets.New(strings.Split(level[1], "_")...) // the labels of the result
-				}
-				if err := known.Check(r.Expr); err != nil {
-					t.Errorf("%s: %s: %v", path, r.Alert+r.Record, err)
-				}
-			}
-		}
-	}
-}
-
 // scrapedMetrics returns what the rules read.
 func scrapedMetrics() promqltest.Catalog {
 	known := promqltest.Exported()
@@ -56,13 +28,23 @@ func scrapedMetrics() promqltest.Catalog {
 	return known
 }
 
-// TestReadable limits the length of expressions and of templates, and the number of queries in
-// templates. A rule that needs more becomes a gauge of the exporter.
+// TestReadable checks that expressions name metrics and labels that exist, and limits their length, that of
+// templates, and the number of queries in templates. A rule that needs more becomes a gauge of the exporter.
+// Grafana Mimir accepts groups of up to 20 rules without a change of its limits.
 func TestReadable(t *testing.T) {
+	for path, groups := range rules.Groups(t) {
+		for _, g := range groups {
+			atMost(t, path+": "+g.Name+": rules", len(g.Rules), 20)
+		}
+	}
 	var lengths []int
-	recorded := 0
+	known, recorded := scrapedMetrics(), 0
+	known.AddRecorded(t)
 	value := regexp.MustCompile(`{{.*?}}`)
 	for _, r := range rules.All(t) {
+		if err := known.Check(r.Expr); err != nil {
+			t.Errorf("%s: %v", r.Alert+r.Record, err)
+		}
 		if r.Record != "" {
 			recorded++
 			atMost(t, r.Record+": characters", length(r.Expr), 250)

@@ -1,25 +1,15 @@
 package alerts_test
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/ntfy"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator/simtest"
@@ -181,96 +171,5 @@ func TestReceivers(t *testing.T) {
 		r["name"] = "phone"
 		config["receivers"] = []any{map[string]any{"name": "nobody"}, r}
 		repo.Run(t, ".", amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config))))
-	}
-}
-
-// incidentService keeps what a service that opens incidents is told.
-type incidentService struct {
-	mu   sync.Mutex
-	told map[string][]string // actions by service and incident
-}
-
-func (s *incidentService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Action   string `json:"event_action"` // PagerDuty
-		DedupKey string `json:"dedup_key"`
-		Payload  struct{ Severity string }
-		Message  string // Opsgenie
-		Alias    string
-		Type     string `json:"message_type"` // VictorOps
-		Entity   string `json:"entity_id"`
-	}
-	_ = json.NewDecoder(r.Body).Decode(&body) // what is not understood is missing
-	service, path, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
-	id, isEnd := strings.CutSuffix(strings.TrimPrefix(path, "v2/alerts/"), "/close") // Opsgenie
-	key, action := cmp.Or(body.DedupKey, body.Alias, body.Entity, id), cmp.Or(body.Action+body.Payload.Severity, body.Type, body.Message)
-	if isEnd {
-		action = "close"
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told[service+" "+key] = append(s.told[service+" "+key], action)
-	w.WriteHeader(http.StatusAccepted)
-}
-
-// TestIncidents has a piece of news and a state twice, and their ends. Alertmanager's intervals are
-// shortened.
-func TestIncidents(t *testing.T) {
-	service := &incidentService{told: map[string][]string{}}
-	server := httptest.NewServer(service)
-	t.Cleanup(server.Close)
-	var config, examples map[string]any
-	interval := regexp.MustCompile(`(group_wait|group_interval): \w+`)
-	if err := yaml.Unmarshal([]byte(interval.ReplaceAllString(repo.Read(t, "alerts/alertmanager.yml"), "$1: 1s")), &config); err != nil {
-		t.Fatal(err)
-	}
-	repo.ReadYAML(t, repo.Path(t, "alerts/receivers.example.yml"), &examples)
-	all := map[string]any{"name": "phone"}
-	for _, example := range examples["receivers"].([]any) {
-		r := example.(map[string]any)
-		if setting, ok := map[string]string{"pagerduty": "url", "opsgenie": "api_url", "victorops": "api_url"}[r["name"].(string)]; ok {
-			kind := r["name"].(string) + "_configs"
-			r[kind].([]any)[0].(map[string]any)[setting] = server.URL + "/" + r["name"].(string) + "/"
-			all[kind] = r[kind]
-		}
-	}
-	config["receivers"] = []any{map[string]any{"name": "nobody"}, all}
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	p := simtest.StartServing(t, exec.Command(repo.Program(t, "prometheus-alertmanager", "alertmanager"),
-		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(simtest.Encode(t, config))),
-		"--storage.path="+dir, "--cluster.listen-address=", "--web.listen-address="+address), address, "/-/ready")
-	for _, tc := range []struct {
-		labels map[string]string
-		want   [][]string
-	}{
-		{map[string]string{"alertname": "ServerRentalWatchHit", "kind": "news", "severity": "warning"}, [][]string{
-			{"Summary.", "close", "Summary.", "close"}, {"triggerwarning", "resolvewarning", "triggerwarning", "resolvewarning"}, {"WARNING", "RECOVERY", "WARNING", "RECOVERY"},
-		}},
-		{map[string]string{"alertname": "ServerRentalNetworkDown", "kind": "state", "severity": "critical"}, [][]string{
-			{"Summary.", "close", "Summary.", "close"}, {"triggercritical", "resolvecritical", "triggercritical", "resolvecritical"}, {"CRITICAL", "RECOVERY", "CRITICAL", "RECOVERY"},
-		}},
-	} {
-		service.told = map[string][]string{}
-		for n := range 4 {
-			a := map[string]any{"labels": tc.labels, "annotations": map[string]string{"summary": "Summary."}}
-			if n%2 == 1 {
-				a["endsAt"] = time.Now()
-			}
-			r, err := http.Post(p.URL+"/api/v2/alerts", "application/json", bytes.NewReader(simtest.Encode(t, []any{a})))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = r.Body.Close()
-			p.Eventually(fmt.Sprintf("message %d of each service", n+1), func() bool {
-				service.mu.Lock()
-				defer service.mu.Unlock()
-				return len(slices.Concat(slices.Collect(maps.Values(service.told))...)) == 3*(n+1)
-			})
-		}
-		var got [][]string
-		for _, key := range slices.Sorted(maps.Keys(service.told)) { // one incident of each
-			got = append(got, service.told[key])
-		}
-		simtest.AssertEqual(t, tc.labels["alertname"]+": opsgenie, pagerduty, victorops", got, tc.want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,45 +19,28 @@ const topupStates = "pending confirming paid expired failed canceled"
 type resource struct {
 	name     string
 	private  bool
-	maxAge   time.Duration         // Cache-Control of public responses
-	pageSize int                   // default limit; 0 if the list has no pages
-	hasItems bool                  // whether the name is followed by an id, for one item of the list
-	filters  map[string]itemFilter // by parameter
+	maxAge   time.Duration // Cache-Control of public responses
+	pageSize int           // default limit; 0 if the list has no pages
+	states   string        // documented values of the parameter status, separated by spaces; it selects items
 
 	// Data, while the world is locked. The account of public resources is nil.
-	object func(*World, *Account) any                        // a single object, nil if there is none; for a list, the function is nil
+	object func(*World, *Account) any                        // a single object; nil for a list
 	list   func(*World, *Account) []Object                   // items of a list
 	meta   func(w *World, a *Account, shown []Object) Object // further meta of a list; may be nil
 }
 
-// itemFilter is a parameter that selects items of a list.
-type itemFilter struct {
-	values  string // documented ones, separated by spaces
-	matches func(o Object, value string) bool
-}
-
-// hasField returns whether a field has a value.
-func hasField(name string) func(Object, string) bool {
-	return func(o Object, value string) bool { return Text(o, name) == value }
-}
-
-// resources are all endpoints. A new endpoint is a row here, with a function that
-// returns its data.
+// resources are the endpoints that the exporter asks, without filters of plans and without single items. A
+// new endpoint is a row here, with a function that returns its data.
 var resources = []resource{
 	{
-		name: "plans", maxAge: time.Minute, hasItems: true,
-		filters: map[string]itemFilter{
-			"family":   {"entry performance enterprise storage gpu", hasField("family")},
-			"location": {"nyc mia lax lon ams fra sin tyo", offeredAt},
-			"in_stock": {"1 true", func(p Object, _ string) bool { return inStock(p) }},
-		},
+		name: "plans", maxAge: time.Minute,
 		list: func(w *World, _ *Account) []Object { return w.Plans },
 		meta: func(w *World, _ *Account, shown []Object) Object {
 			return Object{"in_stock": len(filter(shown, inStock)), "generated_at": w.snapshotTime(w.GeneratedAt, time.Minute)}
 		},
 	},
 	{
-		name: "locations", maxAge: time.Minute, hasItems: true,
+		name: "locations", maxAge: time.Minute,
 		list: func(w *World, _ *Account) []Object { return w.Locations },
 	},
 	{
@@ -69,9 +51,8 @@ var resources = []resource{
 	{name: "status", maxAge: 30 * time.Second, object: statusOf},
 	{name: "account", private: true, object: func(_ *World, a *Account) any { return a.Account }},
 	{
-		name: "topups", private: true, pageSize: 25, hasItems: true,
-		filters: map[string]itemFilter{"status": {topupStates, hasField("status")}},
-		list:    func(_ *World, a *Account) []Object { return a.Topups },
+		name: "topups", private: true, pageSize: 25, states: topupStates,
+		list: func(_ *World, a *Account) []Object { return a.Topups },
 	},
 	{
 		name: "transactions", private: true, pageSize: 50,
@@ -86,11 +67,11 @@ var resources = []resource{
 		meta: func(*World, *Account, []Object) Object { return Object{"max": 20} },
 	},
 	{
-		name: "ssh-keys", private: true, hasItems: true,
+		name: "ssh-keys", private: true,
 		list: func(_ *World, a *Account) []Object { return a.SSHKeys },
 	},
 	{
-		name: "servers", private: true, hasItems: true,
+		name: "servers", private: true,
 		list: func(_ *World, a *Account) []Object { return a.Servers },
 		meta: func(_ *World, _ *Account, shown []Object) Object {
 			return Object{"active": len(filter(shown, func(o Object) bool { return Text(o, "status") == "active" }))}
@@ -130,24 +111,13 @@ func (w *World) snapshotTime(pinned any, age time.Duration) any {
 	return stamp(w.made(age))
 }
 
-// route returns the resource of a path: an endpoint, or an item of one.
+// route returns the resource of a path.
 func route(u *url.URL) (res resource, known bool) {
-	name, id, isItem := strings.Cut(strings.TrimPrefix(u.Path, Prefix+"/"), "/")
-	i := slices.IndexFunc(resources, func(r resource) bool { return r.name == name && (r.hasItems || !isItem) })
-	if i < 0 || !strings.HasPrefix(u.Path, Prefix+"/") {
+	i := slices.IndexFunc(resources, func(r resource) bool { return u.Path == Prefix+"/"+r.name })
+	if i < 0 {
 		return resource{}, false
 	}
-	res = resources[i]
-	if isItem {
-		list := res.list
-		res = resource{name: name + "/" + id, private: res.private, maxAge: res.maxAge, object: func(w *World, a *Account) any {
-			if item := find(list(w, a), hasID(id)); item != nil {
-				return item
-			}
-			return nil
-		}}
-	}
-	return res, true
+	return resources[i], true
 }
 
 // accepts reports whether all parameters are documented, with a documented value, each at
@@ -155,7 +125,7 @@ func route(u *url.URL) (res resource, known bool) {
 // results in: here it is an error, as for all other unknown values.
 func (r resource) accepts(query url.Values) bool {
 	for name, values := range query {
-		ok := slices.Contains(strings.Fields(r.filters[name].values), values[0])
+		ok := name == "status" && slices.Contains(strings.Fields(r.states), values[0])
 		if r.pageSize > 0 && (name == "page" || name == "limit") {
 			n, err := strconv.Atoi(values[0])
 			ok = err == nil && n > 0 && (name == "page" || n <= maxPageSize)
@@ -170,16 +140,11 @@ func (r resource) accepts(query url.Values) bool {
 // response returns the response with an object, or with a list as selected by the query.
 func (r resource) response(w *World, a *Account, query url.Values) response {
 	if r.object != nil {
-		if data := r.object(w, a); data != nil {
-			return reply(http.StatusOK, Object{"data": data})
-		}
-		return failure(http.StatusNotFound, "not_found", "unknown id; use GET /"+path.Dir(r.name))
+		return reply(http.StatusOK, Object{"data": r.object(w, a)})
 	}
 	shown := r.list(w, a)
-	for name, f := range r.filters {
-		if value := query.Get(name); value != "" {
-			shown = filter(shown, func(o Object) bool { return f.matches(o, value) })
-		}
+	if status := query.Get("status"); status != "" {
+		shown = filter(shown, func(o Object) bool { return Text(o, "status") == status })
 	}
 	meta := Object{}
 	if r.pageSize > 0 {

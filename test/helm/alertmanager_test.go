@@ -35,12 +35,16 @@ func TestAlertmanagerConfig(t *testing.T) {
 		got = append(got, r)
 	}
 	var want struct {
-		Route     struct{ Routes []route }
+		Route struct {
+			RepeatInterval string `yaml:"repeat_interval"`
+			Routes         []route
+		}
 		Receivers []struct {
 			Webhooks []struct{ URL string } `yaml:"webhook_configs"`
 		}
 	}
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.yml"), &want)
 	simtest.AssertEqual(t, "routes", got, want.Route.Routes)
+	simtest.AssertEqual(t, "repeat_interval", string(*spec.Route.RepeatInterval), want.Route.RepeatInterval)
 	simtest.AssertEqual(t, "address", *spec.Receivers[1].WebhookConfigs[0].URL, want.Receivers[1].Webhooks[0].URL)
 }

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -171,4 +172,33 @@ func TestReadme(t *testing.T) {
 		args := strings.NewReplacer("upgrade --install", "install", "deploy/helm/server-rental-exporter", chart, "rental.yaml", values).Replace(c[1])
 		mustHelm(t, append(strings.Fields(args), "--dry-run=client")...)
 	}
+}
+
+// TestValuesUsed checks that each text and number of values that differ from their defaults is in some object.
+func TestValuesUsed(t *testing.T) {
+	var values map[string]map[string]any
+	repo.ReadYAML(t, "testdata/values.yaml", &values)
+	everything, rendered := values["everything"], template(t, "everything")
+	delete(everything, "extraObjects")                  // templates
+	delete(everything, "strategy")                      // of a Deployment, but this has shards
+	delete(everything["image"].(map[string]any), "tag") // the digest counts
+	delete(everything["prometheusRule"].(map[string]any), "disabledAlerts")
+	var check func(where string, value any)
+	check = func(where string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for key := range value {
+				check(where+"."+key, value[key])
+			}
+		case []any:
+			for _, item := range value {
+				check(where, item)
+			}
+		case string, int, float64:
+			if !strings.Contains(rendered, fmt.Sprint(value)) {
+				t.Errorf("%s: %v is in no object", where, value)
+			}
+		}
+	}
+	check("", everything)
 }

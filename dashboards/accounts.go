@@ -23,6 +23,7 @@ func accounts() board {
 func perAccount(name string, matchers ...string) string {
 	return gauge("account", name, append([]string{account}, matchers...)...)
 }
+
 func due(days string) string           { return perAccount("account_renewals_due_usd", `days="`+days+`"`) }
 func perServer(name string) string     { return gauge("account, server", name, account) }
 func current(expr, from string) string { return expr + " and on (account) " + works(from) }

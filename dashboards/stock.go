@@ -24,9 +24,12 @@ func stock() board {
 }
 
 // Columns of stock, which look the same in all tables.
-func stockColumn(expr string) column          { return state("stock", "Stock", 88, expr, stockStates) }
-func priceColumn(expr string) column          { return number("price", "Price", 70, expr).decimals(2) }
+func stockColumn(expr string) column { return state("stock", "Stock", 88, expr, stockStates) }
+
+func priceColumn(expr string) column { return number("price", "Price", 70, expr).decimals(2) }
+
 func agoColumn(ref, name, expr string) column { return number(ref, name, 136, "1e3 * "+expr).unit(ago) }
+
 func shareColumn(expr string) column {
 	return number("share", "Share", 62, expr).unit(percent).decimals(0)
 }

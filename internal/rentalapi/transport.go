@@ -35,7 +35,8 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Proxy: t.Config.Proxy(), ProxyConnectHeader: t.Config.GetProxyConnectHeader(), OnProxyConnectResponse: checkProxy,
 		TLSClientConfig: tlsConfig, MaxResponseHeaderBytes: 256 << 10, DisableKeepAlives: true,
 		DisableCompression: true, // Client decodes gzip, within bounds
-		DialContext: func(_ context.Context, network, address string) (net.Conn, error) { // that context does not end with the request
+		//nolint:contextcheck // the context that is given does not end with the request
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
 			conn, err := t.Dial(r.Context(), network, address)
 			if err == nil {
 				context.AfterFunc(r.Context(), func() { _ = conn.Close() })

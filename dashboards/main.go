@@ -29,8 +29,7 @@ func main() {
 func boards() []board { return []board{stock(), onePlan(), accounts(), status()} }
 
 const (
-	schemaVersion = 38 // of Grafana 10.0, like that of panels: newer versions migrate them
-	pluginVersion = "10.4.0"
+	pluginVersion = "10.4.0" // of panels: newer versions migrate them
 	uidPrefix     = "server-rental-"
 	inCurrency    = "${currency:text}" // the chosen one, for titles
 )
@@ -138,7 +137,7 @@ func (b board) build() dashboard.Dashboard { //nolint:staticcheck // dashboardv2
 	if err != nil {
 		panic(err)
 	}
-	out.SchemaVersion = schemaVersion
+	out.SchemaVersion = 38 // of Grafana 10.0: newer versions migrate it
 	// The SDK's builder of links would put them into a menu.
 	out.Links = []dashboard.DashboardLink{{
 		Title: "Dashboards", Type: dashboard.DashboardLinkTypeDashboards, Tags: []string{"server-rental"},

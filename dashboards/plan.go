@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // onePlan is about one plan: since when it is in stock, for how long it stays, and what it costs.
 func onePlan() board {
 	price := panel{id: 301, title: "Price, " + inCurrency, w: 5, h: 8, decimals: new(2.0), sparkline: true}.number(
-		help("plan_price_usd_per_month")+" Behind it, how it was in the time range.",
+		definition("plan_price_usd_per_month").Help+" Behind it, how it was in the time range.",
 		line("A", "newest, per month", by("plan", prices("plan_price_", thisPlan))))
 	locations := panel{id: 401, title: "Locations", w: 4, h: 8, sort: "Location"}.table(
 		"The locations that offer the plan, in stock or not.",
@@ -24,8 +24,8 @@ func planStock() dashboard.Panel {
 	of := func(name string) string { return gauge("plan", "plan_"+name, thisPlan) }
 	removed := "max(max_over_time(" + own("plan_removed_timestamp_seconds", thisPlan) + "[30d])) and on () " + own("catalog_plans")
 	return panel{id: 101, title: "Stock, " + inCurrency, w: 8, h: 8, lines: true}.number(
-		help("plan_in_stock")+" What is old is grey. For how long it has been so, as far as alerts/stock.rules.yml recorded it within "+
-			"90 days, or since when it is not listed; and the alternative that the provider names while the plan is sold out.",
+		definition("plan_in_stock").Help+" What is old is grey. For how long it has been so, as far as alerts/stock.rules.yml recorded "+
+			"it within 90 days, or since when it is not listed; and the alternative that the provider names while the plan is sold out.",
 		line("stock", "stock", dated(of("in_stock"), "", "plans")).mapped(stockStates...),
 		line("gone", "not listed since", "1e3 * "+removed+" unless on () "+own("plan_in_stock", thisPlan)).unit(ago),
 		line("for", "for", "time() - "+known("plan", lastChange(thisPlan), "plan_in_stock")).unit(span).decimals(1),

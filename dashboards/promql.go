@@ -28,9 +28,6 @@ func definition(name string) *metric.Definition {
 	panic(name + ": no such metric")
 }
 
-// help returns the description of a metric.
-func help(name string) string { return definition(name).Help }
-
 // own selects a metric of the exporter.
 func own(name string, matchers ...string) string {
 	definition(name)

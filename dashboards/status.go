@@ -55,7 +55,7 @@ var freshStatus = " on () " + works("status")
 
 func provider() dashboard.Panel {
 	return panel{id: 101, title: "Provider", w: 7, h: 7, mappings: componentStates, field: "overall"}.number(
-		help("status_info")+" Red is any state but operational and maintenance, grey is old.",
+		definition("status_info").Help+" Red is any state but operational and maintenance, grey is old.",
 		line("A", "", oneOf("status_info")+" and"+freshStatus),
 		line("old", "", oneOf("status_info")+" unless"+freshStatus).mapped(words(".+", "", unknown)))
 }
@@ -84,7 +84,7 @@ func components() dashboard.Panel {
 		id: 201, title: "Components by location", w: 12, h: 10, sort: "Location", hidden: []string{"Value"},
 		overrides: []override{cells},
 	}.table(
-		help("component_state")+" Empty while the status cannot be fetched.",
+		definition("component_state").Help+" Empty while the status cannot be fetched.",
 		fixed(`location\component`, "Location", 85).
 			linked(linkTo("status", "stock", "Stock of this location", "var-location=${__value.raw}")))
 	matrix.Targets = append(matrix.Targets, rows("state", oneOf("component_state", location)+" by (location, component) and"+freshStatus))

@@ -75,7 +75,7 @@ func configurations(board, matcher string, w, h uint32, further ...column) dashb
 		id: 501, title: "Saved configurations, " + inCurrency, w: w, h: h, sort: "-Stock", hidden: []string{"configuration"},
 		links: configuring("accounts", "configuration-file"),
 	}.table(
-		help("configuration_in_stock")+" What is old is grey. Changed is when an exporter saw it change. Prices are per month, with "+
+		definition("configuration_in_stock").Help+" What is old is grey. Changed is when an exporter saw it change. Prices are per month, with "+
 			"options, excluding VAT. Share is of the time known within 30 days, and needs alerts/stock.rules.yml and a week.",
 		slices.Concat(columns, further, []column{agoColumn("changed", "Changed", changed), accountColumn(board)})...)
 }
@@ -94,8 +94,8 @@ func planTable() dashboard.Panel {
 		return by("plan", known("plan", "plan:server_rental_plan_"+name, "plan_in_stock", plan)+" and on (plan) "+recordedStock+" offset 7d")
 	}
 	return panel{id: 110, title: "Plans, " + inCurrency, w: 24, h: 10, sort: "-Stock,Price"}.table(
-		help("plan_in_stock")+" What is old is grey. Prices are per month, excluding VAT. Watched are plans that a chosen watch waits "+
-			"for. Stays is how long a plan stays in stock, and Share for which share of the time, of 30 days, after a week; Since is "+
+		definition("plan_in_stock").Help+" What is old is grey. Prices are per month, excluding VAT. Watched are plans that a chosen watch "+
+			"waits for. Stays is how long a plan stays in stock, and Share for which share of the time, of 30 days, after a week; Since is "+
 			"when that changed, within 90 days. These three need alerts/stock.rules.yml.",
 		stockColumn(dated(of("in_stock"), "", "plans")),
 		planColumn("stock").with("custom.minWidth", 155),

@@ -16,22 +16,22 @@ import (
 type topup struct {
 	ID           string
 	Status       topupState
-	Amount       struct{ USD *price }
+	Amount       struct{ USD *quantity }
 	BonusPercent *count `json:"bonus_percent"`
 	Coin         string
 	Network      string
 	Payment      struct {
 		RateLockedUntil *timestamp `json:"rate_locked_until"`
 	} `api:"optional"`
-	Confirmations *count               `api:"optional"`
-	Needed        *count               `json:"confirmations_needed"`
-	Credited      struct{ USD *price } `api:"optional"` // without bonus
-	CreatedAt     *timestamp           `json:"created_at"`
-	PaidAt        *timestamp           `json:"paid_at" api:"optional"`
+	Confirmations *count                  `api:"optional"`
+	Needed        *count                  `json:"confirmations_needed"`
+	Credited      struct{ USD *quantity } `api:"optional"` // without bonus
+	CreatedAt     *timestamp              `json:"created_at"`
+	PaidAt        *timestamp              `json:"paid_at" api:"optional"`
 	Links         struct{ Page link }
 }
 
-// topupState is one of the states in the provider's document, in any case of letters.
+// topupState is one of the states in the provider's document, in lower case.
 type topupState string
 
 // topupStates returns them in the order in which a top-up goes through them. The first two are open.
@@ -39,13 +39,11 @@ func topupStates() []topupState {
 	return []topupState{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
-func (s topupState) lower() topupState { return topupState(strings.ToLower(string(s))) }
-
 // Decode implements rentalapi.Value.
 func (s *topupState) Decode(value any) string {
 	text, _ := value.(string) // empty, which is no state, if it is no string
-	*s = topupState(text)
-	return rentalapi.Unless(slices.Contains(topupStates(), s.lower()), "not a documented state")
+	*s = topupState(strings.ToLower(text))
+	return rentalapi.Unless(slices.Contains(topupStates(), *s), "not a documented state")
 }
 
 var (
@@ -65,24 +63,14 @@ var (
 	topupLastPaid    = topupSet.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid.", "account")
 )
 
-// class returns what became of the money: it is waited for ("open"), was "seen", "credited" or "lost",
-// or "none" came; empty if that is not known.
+// class returns the state, or "lost" if money that was seen was not, or not in full, credited.
 func (t *topup) class() string {
-	switch status := t.Status.lower(); {
-	case status == "confirming":
-		return "seen"
-	case status == "failed", t.Confirmations != nil && (status == "expired" || status == "canceled"):
+	isUnpaid := t.Status == "failed" || t.Confirmations != nil && (t.Status == "expired" || t.Status == "canceled")
+	isShort := t.Status == "paid" && t.Credited.USD != nil && t.Amount.USD != nil && *t.Credited.USD < *t.Amount.USD
+	if isUnpaid || isShort {
 		return "lost"
-	case status == "paid" && t.Credited.USD != nil && t.Amount.USD != nil && *t.Credited.USD < *t.Amount.USD:
-		return "lost"
-	case status == "paid":
-		return "credited"
-	case status == "pending":
-		return "open"
-	case status == "expired", status == "canceled":
-		return "none"
 	}
-	return ""
+	return string(t.Status)
 }
 
 var topups = Resource{
@@ -95,7 +83,8 @@ var topups = Resource{
 		changes: []change{
 			{of: attrState, event: "top-up status changed"},
 			{of: attrClass, to: "lost", lastOfAny: topupsLastFailed},
-			{of: attrClass, from: "seen", to: "none", lastOfAny: topupsLastFailed},
+			{of: attrClass, from: "confirming", to: "expired", lastOfAny: topupsLastFailed},
+			{of: attrClass, from: "confirming", to: "canceled", lastOfAny: topupsLastFailed},
 		},
 	},
 }
@@ -111,7 +100,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	s.Invalid, s.partial = newest.Invalid, true // one that is not on the page, or is invalid, did not go
 	for _, t := range newest.Items {
 		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
-		byStatus[t.Status.lower()]++
+		byStatus[t.Status]++
 	}
 	for _, status := range topupStates() {
 		if count(newest.Count) < *newest.Meta.Total {
@@ -131,7 +120,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 // addOpen adds the open top-ups, which wait for a payment or its confirmations.
 func addOpen(b *metric.Builder, all []*topup) {
 	for _, t := range all {
-		if !slices.Contains(topupStates()[:2], t.Status.lower()) {
+		if !slices.Contains(topupStates()[:2], t.Status) {
 			continue
 		}
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)
@@ -154,7 +143,7 @@ func addPaid(b *metric.Builder, all []*topup) {
 	}
 	n, longest := map[string]int{}, map[string]time.Duration{}
 	for _, t := range paid {
-		if t.Status.lower() != "paid" || t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
+		if t.Status != "paid" || t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
 			continue
 		}
 		if n[t.Coin]++; n[t.Coin] <= 20 {

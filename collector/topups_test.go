@@ -39,15 +39,11 @@ func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
 		series[simtest.Series("server_rental_topups", "account", "main", "status", string(state))] = 0
 	}
 	for i, t := range list {
-		id, status := t["id"].(string), t["status"].(string)
+		id, status := t["id"].(string), strings.ToLower(t["status"].(string))
 		if status != uncounted {
-			series[simtest.Series("server_rental_topups", "account", "main", "status", strings.ToLower(status))]++
+			series[simtest.Series("server_rental_topups", "account", "main", "status", status)]++
 		}
-		switch strings.ToLower(status) {
-		case "pending", "confirming":
-			if i >= rentalapi.MaxPageItems {
-				continue
-			}
+		if i < rentalapi.MaxPageItems && (status == "pending" || status == "confirming") {
 			series[simtest.Series("server_rental_topup_info", "account", "main", "coin", t["coin"].(string), "network", t["network"].(string), "status", status, "topup", id)] = 1
 		}
 	}

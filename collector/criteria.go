@@ -122,6 +122,6 @@ func isAtLeast[T ~float64](n *T, bound *float64) outcome {
 	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) >= *bound)
 }
 
-func isAtMost(n *price, bound *float64) outcome {
+func isAtMost(n *quantity, bound *float64) outcome {
 	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) <= *bound)
 }

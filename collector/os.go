@@ -16,8 +16,8 @@ type osImage struct {
 	Support        string
 	InstallMinutes *count `json:"typical_install_minutes"`
 	License        struct {
-		USD      *price `json:"usd_per_core_month"`
-		MinCores *count `json:"min_cores"`
+		USD      *quantity `json:"usd_per_core_month"`
+		MinCores *count    `json:"min_cores"`
 	} `api:"optional"`
 }
 

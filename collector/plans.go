@@ -39,7 +39,7 @@ type plan struct {
 	}
 	Price struct {
 		Monthly  monthly
-		SetupFee *price `json:"setup_fee"`
+		SetupFee *quantity `json:"setup_fee"`
 	}
 	Availability struct {
 		InStock     *bool `json:"in_stock"`
@@ -56,7 +56,7 @@ type plan struct {
 type gpu struct{ Model, Memory string }
 
 // monthly holds prices for a month, excluding VAT.
-type monthly struct{ USD, EUR *price }
+type monthly struct{ USD, EUR *quantity }
 
 type plansPage = rentalapi.Page[plan, struct {
 	InStock     *count     `json:"in_stock"`

@@ -25,7 +25,7 @@ type server struct {
 	Hostname  string
 	IPv4      address
 	Status    state
-	Price     struct{ Monthly struct{ USD *price } }
+	Price     struct{ Monthly struct{ USD *quantity } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 }

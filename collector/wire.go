@@ -16,8 +16,7 @@ import (
 // of another JSON type makes its field invalid. A field that may be unknown is a pointer.
 type (
 	count      = rentalapi.Count // a whole number of 0 or more
-	quantity   float64           // 0 or more, also a fraction
-	price      float64           // 0 or more, rounded to a millionth: arithmetic of the provider may leave a remainder
+	quantity   float64           // 0 or more, rounded to a millionth: arithmetic of the provider may leave a remainder
 	amount     float64           // money that may be owed, rounded likewise
 	latitude   float64           // degrees
 	longitude  float64           // degrees
@@ -33,14 +32,8 @@ const maxNumber = 1e12
 // Decode implements rentalapi.Value; likewise below.
 func (n *quantity) Decode(value any) string {
 	v, ok := rentalapi.Number(value)
-	*n = quantity(v)
+	*n = quantity(microsOf(v).value())
 	return rentalapi.Unless(ok && v >= 0 && v <= maxNumber, "not a plausible number of 0 or more")
-}
-
-func (n *price) Decode(value any) string {
-	v, ok := rentalapi.Number(value)
-	*n = price(microsOf(v).value())
-	return rentalapi.Unless(ok && v >= 0 && v <= maxNumber, "not a plausible price of 0 or more")
 }
 
 func (n *amount) Decode(value any) string {

@@ -14,7 +14,7 @@ import (
 // TestNumbers has numbers of each kind. Money is rounded to a millionth, and nothing is 0; sums and
 // products are never infinite.
 func TestNumbers(t *testing.T) {
-	const noCount, noQuantity, noPrice, noAmount = "not a whole number of 0 or more", "not a plausible number of 0 or more", "not a plausible price of 0 or more", "not a plausible amount"
+	const noCount, noQuantity, noAmount = "not a whole number of 0 or more", "not a plausible number of 0 or more", "not a plausible amount"
 	for _, c := range []struct {
 		into   rentalapi.Value
 		number json.Number
@@ -28,9 +28,9 @@ func TestNumbers(t *testing.T) {
 		{new(amount), "99999999.9999999", 1e8, ""},
 		{new(amount), "-12.5", -12.5, ""},
 		{new(amount), "-1e308", 0, noAmount},
-		{new(price), "189.98999999999998", 189.99, ""},
-		{new(price), "-0.0000001", 0, noPrice},
-		{new(price), "1.1e12", 0, noPrice},
+		{new(quantity), "189.98999999999998", 189.99, ""},
+		{new(quantity), "-0.0000001", 0, noQuantity},
+		{new(quantity), "1.1e12", 0, noQuantity},
 		{new(latitude), "50.1109221", 50.1109221, ""},
 		{new(quantity), "3.5", 3.5, ""},
 		{new(quantity), "-0.1", 0, noQuantity},

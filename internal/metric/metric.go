@@ -138,12 +138,8 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.
 func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
-	switch {
-	case value == nil:
-	case *value:
-		b.Add(d, 1, labels...)
-	default:
-		b.Add(d, 0, labels...)
+	if value != nil {
+		b.Add(d, map[bool]float64{true: 1}[*value], labels...)
 	}
 }
 

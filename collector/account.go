@@ -11,7 +11,7 @@ import (
 
 // Account is the provider's Account, without the e-mail address.
 type Account struct {
-	ID        string // never empty in Data
+	ID        state
 	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
@@ -49,16 +49,13 @@ func getAccount(ctx context.Context, api rentalapi.Getter, path string, b *metri
 			return Snapshot{}, fmt.Errorf("data.%w: %w", e, rentalapi.ErrIncomplete)
 		}
 	}
-	if a.ID == "" {
-		return Snapshot{}, fmt.Errorf("data.id: empty: %w", rentalapi.ErrIncomplete)
-	}
-	b.Add(accountInfo, 1, a.ID, a.Name)
+	b.Add(accountInfo, 1, string(a.ID), a.Name)
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
 	s := newSnapshot(o.Response)
 	s.Data.Account = a
-	s.items = []item{{id: itemID{a.ID}, values: values{attrState: boolLabel(a.TwoFactor)}}}
+	s.items = []item{{id: string(a.ID), values: values{attrState: boolLabel(a.TwoFactor)}}}
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil
 }

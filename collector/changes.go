@@ -17,7 +17,7 @@ type Changes struct {
 	SoldOut bool             // whether an item is sold out, or came in stock within the last hour
 
 	isCurrent bool // whether the last response is shown: items that it lacks are added
-	records   map[itemID]record
+	records   map[string]record
 	kept      int                              // bytes of the records of items that are not listed
 	last      map[*metric.Definition]timestamp // time of the last change of any item
 }
@@ -72,12 +72,9 @@ type changeKind struct {
 	tolerated int    // responses in a row that may lack an item before it is removed
 }
 
-// itemID identifies an item of a response. Texts that are not needed are empty.
-type itemID [2]string
-
 // item is what is compared of an item of a response.
 type item struct {
-	id     itemID // unique in the response
+	id     string // unique in the response
 	values values
 	labels []string    // labels of the item's metrics, without the account
 	keys   [][2]string // keys of all its events
@@ -132,9 +129,9 @@ func (c *Changes) Forget() {
 // step compares the items of a response with the former ones, and returns the events. If the response is
 // partial, it may lack items that exist. Unmatched items are listed but ignored: if they are remembered,
 // then as sold out.
-func (c *Changes) step(kind *changeKind, items []item, unmatched map[itemID]bool, partial bool, now time.Time) (events []Event) {
+func (c *Changes) step(kind *changeKind, items []item, unmatched map[string]bool, partial bool, now time.Time) (events []Event) {
 	former, wasCurrent := c.records, c.isCurrent
-	c.records, c.isCurrent, c.SoldOut, c.kept = make(map[itemID]record, len(items)), true, false, 0
+	c.records, c.isCurrent, c.SoldOut, c.kept = make(map[string]record, len(items)), true, false, 0
 	for _, i := range items {
 		r, found := former[i.id]
 		delete(former, i.id)
@@ -152,8 +149,7 @@ func (c *Changes) step(kind *changeKind, items []item, unmatched map[itemID]bool
 		}
 		events = append(events, c.list(kind, i, r, now)...)
 	}
-	byID := func(a, b itemID) int { return slices.Compare(a[:], b[:]) }
-	for _, id := range slices.SortedFunc(maps.Keys(former), byID) {
+	for _, id := range slices.Sorted(maps.Keys(former)) {
 		r := former[id]
 		switch {
 		case unmatched[id]:
@@ -212,7 +208,7 @@ func (r *record) leave(now time.Time) {
 // anyway if it returns.
 func (c *Changes) keep(kind *changeKind, r record, now time.Time) {
 	size := recordBytes
-	for _, text := range slices.Concat(r.id[:], r.labels, r.values[:]) {
+	for _, text := range slices.Concat([]string{r.id}, r.labels, r.values[:]) {
 		size += len(text)
 	}
 	for _, key := range r.keys {

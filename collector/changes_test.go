@@ -160,7 +160,7 @@ func TestChangesForgets(t *testing.T) {
 	itemsOf := func(n int, text string) (items []item) {
 		for i := range n {
 			id := fmt.Sprint(text, i)
-			items = append(items, item{id: itemID{id}, labels: []string{id}, keys: [][2]string{{"name", text}}})
+			items = append(items, item{id: id, labels: []string{id}, keys: [][2]string{{"name", text}}})
 		}
 		return items
 	}

@@ -68,7 +68,7 @@ func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, str
 			identity = fmt.Sprintf("%q %q", c.Plan, c.Location)
 		}
 		s.items = append(s.items, item{
-			id: itemID{c.ID}, labels: place, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}},
+			id: c.ID, labels: place, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}},
 			values: values{attrIdentity: identity, attrStock: boolLabel(c.InStock), attrPrice: numberText(c.Price.Monthly.USD)},
 		})
 	}

@@ -157,7 +157,7 @@ func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Avail
 // item returns the compared values of the plan.
 func (p *plan) item() item {
 	return item{
-		id: itemID{p.ID}, labels: []string{p.ID},
+		id: p.ID, labels: []string{p.ID},
 		values: values{attrStock: boolLabel(p.Availability.InStock), attrPrice: numberText(p.Price.Monthly.USD)},
 		keys:   [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 	}

@@ -124,7 +124,7 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 			d.active = append(d.active, i)
 		}
 		s.items = append(s.items, item{
-			id: itemID{i.ID}, labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}},
+			id: i.ID, labels: []string{i.ID}, keys: [][2]string{{"server", i.ID}, {"hostname", i.Hostname}},
 			values: values{attrIdentity: numberText(i.CreatedAt), attrPrice: numberText(i.Price.Monthly.USD), attrState: string(i.Status), attrClass: class},
 		})
 	}
@@ -153,24 +153,17 @@ func addServer(b *metric.Builder, s *server) {
 // addBilling adds the number of billed servers and their cost, and keeps their renewals.
 func (d *ServerData) addBilling(b *metric.Builder, servers []*server) {
 	var cost micros
-	billed, priced := 0, 0
-	for _, s := range servers {
-		if !Billed(string(s.Status)) {
-			continue
-		}
-		billed++
-		usd := s.Price.Monthly.USD
-		if usd == nil {
-			continue
-		}
-		priced++
-		cost += microsOf(*usd)
+	billed := slices.DeleteFunc(slices.Clone(servers), func(s *server) bool { return !Billed(string(s.Status)) })
+	priced := slices.DeleteFunc(slices.Clone(billed), func(s *server) bool { return s.Price.Monthly.USD == nil })
+	for _, s := range priced {
+		usd := microsOf(*s.Price.Monthly.USD)
+		cost += usd
 		if s.RenewsAt != nil {
-			d.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += microsOf(*usd)
+			d.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += usd
 		}
 	}
-	b.Add(serversBilled, float64(billed))
-	if billed == 0 || priced > 0 {
+	b.Add(serversBilled, float64(len(billed)))
+	if len(billed) == 0 || len(priced) > 0 {
 		b.Add(accountCost, cost.value())
 	}
 }

@@ -44,7 +44,7 @@ func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Sna
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-		s.items = append(s.items, item{id: itemID{k.ID}, values: values{attrIdentity: k.Fingerprint, attrState: k.Type}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}})
+		s.items = append(s.items, item{id: k.ID, values: values{attrIdentity: k.Fingerprint, attrState: k.Type}, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}})
 	}
 	b.Add(sshKeysCount, float64(page.Count))
 }

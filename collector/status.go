@@ -54,11 +54,7 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	}
 	st := o.Value
 	if len(st.Locations) == 0 {
-		cause := rentalapi.FieldError{Field: "locations", Problem: "none valid"} // an error below it names one
-		if i := slices.IndexFunc(o.Errors, func(e rentalapi.FieldError) bool { return e.Field == cause.Field }); i >= 0 {
-			cause = o.Errors[i]
-		}
-		return Snapshot{}, fmt.Errorf("data.%w: %w", cause, rentalapi.ErrIncomplete)
+		return Snapshot{}, fmt.Errorf("data.locations: none valid: %w", rentalapi.ErrIncomplete)
 	}
 	if st.Overall != "" {
 		b.Add(statusInfo, 1, string(st.Overall))
@@ -87,7 +83,7 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 			location, state := string(id), components[name]
 			b.AddBool(componentUp, new(strings.EqualFold(string(state), "operational")), location, name)
 			b.Add(componentState, 1, location, name, string(state))
-			s.items = append(s.items, item{id: itemID{location, name}, values: values{attrState: string(state)}, keys: [][2]string{{"location", location}, {"component", name}}})
+			s.items = append(s.items, item{id: location + "\n" + name, values: values{attrState: string(state)}, keys: [][2]string{{"location", location}, {"component", name}}})
 		}
 	}
 	return s, nil

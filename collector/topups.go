@@ -99,7 +99,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	s, byStatus := newSnapshot(newest.Response), map[topupState]count{}
 	s.Invalid, s.partial = newest.Invalid, true // one that is not on the page, or is invalid, did not go
 	for _, t := range newest.Items {
-		s.items = append(s.items, item{id: itemID{t.ID}, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
+		s.items = append(s.items, item{id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
 		byStatus[t.Status]++
 	}
 	for _, status := range topupStates() {

@@ -63,8 +63,8 @@ func StepWatches(watches []*Watched, public Data, now time.Time) (events []Event
 }
 
 // items sets which plans match, and returns those that match or may match, and the ids of all others.
-func (w *Watched) items(plans []*plan, locations LocationData) (items []item, others map[itemID]bool) {
-	w.matching, others = nil, map[itemID]bool{}
+func (w *Watched) items(plans []*plan, locations LocationData) (items []item, others map[string]bool) {
+	w.matching, others = nil, map[string]bool{}
 	for _, p := range plans {
 		i := p.item()
 		i.labels, i.keys = []string{w.Name, p.ID}, slices.Concat([][2]string{{"watch", w.Name}}, i.keys)

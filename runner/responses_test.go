@@ -23,7 +23,7 @@ func TestUnusableResponse(t *testing.T) {
 		maps.DeleteFunc(counted, func(_ string, n float64) bool { return n == 0 })
 		h.assertEqual("errors", counted, map[string]float64{"/status incomplete": float64(h.CountByPath(0)["/status"])})
 		h.assertSuccess(victim)
-		h.log.Assert(t, `level=error collector=status msg="collector failed" err="data.locations: missing: response is incomplete"`)
+		h.log.Assert(t, `level=error collector=status msg="collector failed" err="data.locations: none valid: response is incomplete"`)
 		h.RemoveAll()
 		h.runFor(2 * time.Minute)
 		h.assertEqual("data during the fault", during, without(h.data(), families(victim)...))

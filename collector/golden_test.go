@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,7 @@ func documented(t testing.TB, r Resource) []byte {
 var ofChanges = regexp.MustCompile("_(last|previous|added|removed|changed|two_factor_off)_")
 
 // TestGolden fetches each testdata/RESOURCE/CASE.golden: the response, then the line ---, then
-// what is wrong with the response and the metrics. The other inputs of derived metrics are
-// as documented.
+// what is wrong with the response and the metrics.
 func TestGolden(t *testing.T) {
 	for _, r := range Resources() {
 		documented(t, r) // before all cases, which would each say that it is missing
@@ -72,42 +72,20 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	t.Helper()
 	var b strings.Builder
-	data := AccountData{Name: accountOf(r)}
-	var metrics []*metric.Sample
-	for _, input := range Resources() {
-		body := response
-		if input.Name != r.Name {
-			if input.Account != r.Account {
-				continue
-			}
-			body = documented(t, input)
-		}
-		snap, err := newBodyTest(t, input, body).fetch()
-		data.Add(snap.Data)
-		if input.Name != r.Name {
-			continue
-		}
-		if err != nil {
-			fmt.Fprintf(&b, "# error: %v\n", err)
-		}
-		for _, c := range snap.Invalid.Causes {
-			fmt.Fprintf(&b, "# invalid: %v\n", c)
-		}
-		if n := snap.Invalid.Items; n > 0 {
-			fmt.Fprintf(&b, "# invalid items: %d\n", n)
-		}
-		metrics = snap.Metrics
+	snap, err := newBodyTest(t, r, response).fetch()
+	if err != nil {
+		fmt.Fprintf(&b, "# error: %v\n", err)
 	}
-	switch r.Name {
-	case "plans", "locations":
-		var watched []*Watched
-		for _, w := range []Watch{{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)}, {Name: "gpu", GPU: ptr(true)}} {
-			watched = append(watched, &Watched{Watch: w})
-		}
-		StepWatches(watched, data.Data, today)
-		metrics = append(metrics, WatchMetrics(watched)...)
-	case "account", "servers", "transactions":
-		metrics = append(metrics, data.Derived(today)...)
+	for _, c := range snap.Invalid.Causes {
+		fmt.Fprintf(&b, "# invalid: %v\n", c)
 	}
-	return b.String() + textOf(t, metrics)
+	if n := snap.Invalid.Items; n > 0 {
+		fmt.Fprintf(&b, "# invalid items: %d\n", n)
+	}
+	return b.String() + textOf(t, metricsOf(r, snap))
+}
+
+// metricsOf returns the metrics of a snapshot, and those that follow from it today.
+func metricsOf(r Resource, s Snapshot) []*metric.Sample {
+	return slices.Concat(s.Metrics, AccountData{Name: accountOf(r), Data: s.Data}.Derived(today))
 }

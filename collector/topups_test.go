@@ -3,7 +3,6 @@ package collector
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,25 +95,6 @@ func TestTopups(t *testing.T) {
 			f.assertFetch("fetch", c.requests, topupSeries(c.list, c.uncounted), c.invalid)
 		})
 	}
-}
-
-// TestTopupsWithoutLimit has pages that do not tell their size: it is the one that was asked for.
-func TestTopupsWithoutLimit(t *testing.T) {
-	list := manyTopups(2, 99)
-	f := newTopupTest(t, list)
-	f.body = func(query url.Values) []byte {
-		return regexp.MustCompile(`"(limit|pages)":\d+,?`).ReplaceAll([]byte(f.Body("/topups?"+query.Encode(), simtest.MainToken)), nil)
-	}
-	f.assertFetch("fetch", byState(), topupSeries(list, ""), 0)
-}
-
-// TestTopupsInvalid has top-ups on the newest page of a long history that are not understood.
-func TestTopupsInvalid(t *testing.T) {
-	open, paid, unknown := oneTopup("open", "pending"), oneTopup("old", "paid"), oneTopup("unknown", "")
-	open["bonus_percent"], paid["paid_at"], unknown["status"] = "ten", "yesterday", nil
-	known := append([]simulator.Object{open, paid}, simulator.Topups(200, today)...)
-	h := newTopupTest(t, append([]simulator.Object{unknown}, known...))
-	h.assertFetch("fetch", byState(), topupSeries(known, ""), 3)
 }
 
 // TestSettlement has payments that took the longer the older they are: the last 20 count. One that

@@ -3,8 +3,6 @@ package collector
 import (
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -205,7 +203,6 @@ func TestAccountChanges(t *testing.T) {
 		events []string
 		want   values
 	}
-	expired := simulator.Object{"expired": true} // in front of the items of the first response after expired data
 	server := func(id, status string, usd any) simulator.Object {
 		return simulator.Object{"id": id, "status": status, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}}}
 	}
@@ -238,6 +235,10 @@ func TestAccountChanges(t *testing.T) {
 	owner := func(id string, twoFactor any) []simulator.Object {
 		return []simulator.Object{{"id": id, "balance": simulator.Object{"usd": 5}, "two_factor": twoFactor}}
 	}
+	network := func(state string) []simulator.Object {
+		components := simulator.Object{"components": simulator.Object{"network": state, "power": "operational"}}
+		return []simulator.Object{{"locations": simulator.Object{"fra": components}}}
+	}
 	saved := func(plan, stock, usd any) []simulator.Object {
 		return []simulator.Object{{"id": "c", "plan": plan, "location": "fra", "in_stock": stock, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}}}}
 	}
@@ -250,6 +251,7 @@ func TestAccountChanges(t *testing.T) {
 	repriced := with(with(stay, "configuration_previous_price_usd_per_month", 50), "configuration_last_price_change_timestamp_seconds", 1)
 	gone := with(repriced, "configurations_last_removed_timestamp_seconds", 4)
 	soldOut := with(with(gone, "configuration_sellouts_total", 1), "configuration_last_sellout_timestamp_seconds", 5)
+	restocked := with(with(soldOut, "configuration_restocks_total", 1), "configuration_last_restock_timestamp_seconds", 6)
 	failed := func(minute float64) values { return values{"topups_last_failed_timestamp_seconds": minute} }
 	key := func(id string, fingerprint any) simulator.Object {
 		return simulator.Object{"id": id, "name": "laptop", "type": "ssh-ed25519", "fingerprint": fingerprint}
@@ -257,11 +259,10 @@ func TestAccountChanges(t *testing.T) {
 	keysChanged := func(minute float64) values { return values{"ssh_keys_changed_timestamp_seconds": minute} }
 	for _, c := range []struct {
 		resource  Resource
-		set       func(*simulator.Account, []simulator.Object)
 		responses []response
 	}{
 		// A server that is missing from one response only did not go, and one that is canceled goes once.
-		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, []response{
 			{[]simulator.Object{first, second}, nil, nil},
 			{[]simulator.Object{first}, nil, nil},
 			{[]simulator.Object{first, second}, nil, nil},
@@ -279,19 +280,19 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
 		}},
 		// A status that becomes known together with another price did not change.
-		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, []response{
 			{[]simulator.Object{server("srv_1", "", 10.0)}, nil, nil},
 			{[]simulator.Object{server("srv_1", "canceled", 20.0)}, nil, values{"server_last_price_change_timestamp_seconds": 1, "server_previous_price_usd_per_month": 10}},
 		}},
 		// The id of a server that stands for another one: the other one is added, without a price before.
-		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
+		{servers, []response{
 			{rebuilt("old", "2024-01-01T00:00:00Z", 50), nil, nil},
 			{rebuilt("renamed", "2024-01-01", 50), nil, nil},
 			{rebuilt("renamed", nil, 50), nil, nil},
 			{rebuilt("other", "2026-02-28T00:00:00Z", 99), []string{"server removed: server=srv_1 hostname=renamed", "server added: server=srv_1 hostname=other"}, serverValues(3, 3, nil)},
 			{rebuilt("other", "2026-02-28T00:00:00Z", 99), nil, serverValues(3, 3, nil)},
 		}},
-		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, []response{
 			{topup("pending"), nil, nil},
 			{topup("confirming"), topupChanged("pending", "confirming"), nil},
 			{topup("confirming")[1:], nil, nil},
@@ -301,7 +302,7 @@ func TestAccountChanges(t *testing.T) {
 			{topup("failed"), topupChanged("paid", "failed"), failed(6)},
 		}},
 		// Money that was seen and not credited. Without any, an end is none of it.
-		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, []response{
 			{topup("confirming"), nil, nil},
 			{topup("expired"), topupChanged("confirming", "expired"), failed(1)},
 			{topup("canceled"), topupChanged("expired", "canceled"), failed(1)},
@@ -318,7 +319,7 @@ func TestAccountChanges(t *testing.T) {
 			{credited("confirming", 1, nil), topupChanged("expired", "confirming"), failed(12)},
 			{credited("expired", 1, nil), topupChanged("confirming", "expired"), failed(14)},
 		}},
-		{topups, func(a *simulator.Account, items []simulator.Object) { a.Topups = items }, []response{
+		{topups, []response{
 			{topup("pending"), nil, nil},
 			{credited("paid", nil, 10), topupChanged("pending", "paid"), nil},
 			{credited("pending", nil, nil), topupChanged("paid", "pending"), nil},
@@ -329,7 +330,7 @@ func TestAccountChanges(t *testing.T) {
 			{credited("confirming", nil, nil), topupChanged("paid", "confirming"), failed(4)},
 			{credited("paid", nil, 4), topupChanged("confirming", "paid"), failed(8)},
 		}},
-		{account, func(a *simulator.Account, items []simulator.Object) { a.Account = items[0] }, []response{
+		{account, []response{
 			{owner("a", false), nil, nil},
 			{owner("a", true), nil, nil},
 			{owner("a", nil), nil, nil},
@@ -337,32 +338,25 @@ func TestAccountChanges(t *testing.T) {
 			{owner("a", true), nil, values{"account_two_factor_off_timestamp_seconds": 3}},
 			{owner("b", false), nil, values{"account_two_factor_off_timestamp_seconds": 3}},
 		}},
+		{status, []response{
+			{network("operational"), nil, nil},
+			{network("degraded"), []string{"component state changed: location=fra component=network before=operational after=degraded"}, nil},
+			{network(""), nil, nil},
+			{network("degraded"), nil, nil},
+		}},
 		// A configuration that is not understood in full is the same one. One of another place is not.
-		{configurations, func(a *simulator.Account, items []simulator.Object) { a.Configurations = items }, []response{
+		{configurations, []response{
 			{saved("p", true, 50), nil, stay},
 			{saved("p", true, 80), []string{"configuration price changed: configuration=c plan=p location=fra before=50 after=80"}, repriced},
 			{saved(nil, nil, nil), nil, repriced},
 			{saved("p", true, 80), nil, repriced},
 			{nil, []string{"configuration removed: configuration=c plan=p location=fra"}, gone},
 			{saved("p", false, 80), []string{"configuration sold out: configuration=c plan=p location=fra"}, soldOut},
-			{saved("q", true, 90), []string{"configuration removed: configuration=c plan=p location=fra"}, with(stay, "configurations_last_removed_timestamp_seconds", 6)},
-		}},
-		// What the first complete response after expired data lacks is added if it comes later.
-		{sshKeys, func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
-			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, nil},
-			{[]simulator.Object{expired, key("k1", "a"), {}}, nil, nil}, // k2 may be the one without id
-			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, nil, nil},
-			{[]simulator.Object{expired, key("k1", "a")}, nil, nil},
-			{[]simulator.Object{key("k1", "a")}, nil, nil},
-			{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, keysChanged(5)},
-		}},
-		{servers, func(a *simulator.Account, items []simulator.Object) { a.Servers = items }, []response{
-			{[]simulator.Object{first, second}, nil, nil},
-			{[]simulator.Object{expired, first}, nil, nil},
-			{[]simulator.Object{first, second}, []string{"server added: server=srv_2 hostname="}, values{"servers_last_added_timestamp_seconds": 2}},
+			{saved("p", true, 80), []string{"configuration in stock: configuration=c plan=p location=fra"}, restocked},
+			{saved("q", true, 90), []string{"configuration removed: configuration=c plan=p location=fra"}, with(stay, "configurations_last_removed_timestamp_seconds", 7)},
 		}},
 		// A key whose fingerprint or type is not understood did not change.
-		{sshKeys, func(a *simulator.Account, items []simulator.Object) { a.SSHKeys = items }, []response{
+		{sshKeys, []response{
 			{[]simulator.Object{key("k1", nil)}, nil, nil},
 			{[]simulator.Object{key("k1", "a")}, nil, nil},
 			{[]simulator.Object{key("k1", nil)}, nil, nil},
@@ -375,14 +369,14 @@ func TestAccountChanges(t *testing.T) {
 			{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, keysChanged(9)},
 		}},
 	} {
-		f := newFetchTest(t, c.resource)
+		f := newBodyTest(t, c.resource, nil)
 		for i, r := range c.responses {
 			what := fmt.Sprintf("%s: response %d", c.resource.Name, i)
-			if len(r.items) > 0 && r.items[0]["expired"] == true {
-				f.changes.Forget()
-				r.items = r.items[1:]
+			data := any(append([]simulator.Object{}, r.items...))
+			if c.resource.Name == account.Name || c.resource.Name == status.Name {
+				data = r.items[0]
 			}
-			c.set(f.account, r.items)
+			f.body = simtest.Encode(t, simulator.Object{"data": data, "meta": simulator.Object{"total": len(r.items)}})
 			f.response.Received = today.Add(time.Duration(i) * time.Minute)
 			f.mustFetch()
 			simtest.AssertEqual(t, what+": events", eventTexts(f.events), append([]string{}, r.events...))
@@ -415,35 +409,4 @@ func eventTexts(events []Event) []string {
 		texts = append(texts, text)
 	}
 	return texts
-}
-
-// TestEvents changes the simulated provider between two responses: only the second one has events.
-// TestAccountChanges has those of other resources.
-func TestEvents(t *testing.T) {
-	const plan = "plan=xeon-e-2236 name=Xeon E-2236"
-	for _, c := range []struct {
-		resource Resource
-		command  string
-		want     string
-	}{
-		{plans, "/stock?plan=epyc-9654&location=fra&in_stock=true", "plan in stock: plan=epyc-9654 name=EPYC 9654 usd_per_month=899"},
-		{plans, "/stock?plan=xeon-e-2236&in_stock=false", "plan sold out: " + plan + " usd_per_month=59.9"},
-		{plans, "/plan?plan=xeon-e-2236&usd=50.5", "plan price changed: " + plan + " before=59.9 after=50.5"},
-		{plans, "/plan?plan=xeon-e-2236&listed=false", "plan removed: " + plan + " usd_per_month=59.9"},
-		{plans, "/plan?plan=new&usd=7", "plan added: plan=new name=Xeon E-2236 usd_per_month=7"},
-		{status, "/component?location=fra&component=network&state=degraded", "component state changed: location=fra component=network before=operational after=degraded"},
-		{configurations, "/stock?plan=epyc-9654&location=nyc&in_stock=true", "configuration in stock: configuration=cfg_2 plan=epyc-9654 location=nyc"},
-	} {
-		f := newFetchTest(t, c.resource)
-		f.account.Configurations = []simulator.Object{{"id": "cfg_2", "plan": "epyc-9654", "location": "nyc", "in_stock": false}}
-		f.mustFetch()
-		simtest.AssertEqual(t, "first sight", eventTexts(f.events), []string{})
-		response := httptest.NewRecorder()
-		simulator.Control(f.Simulator).ServeHTTP(response, httptest.NewRequest(http.MethodPost, c.command, nil))
-		simtest.AssertEqual(t, c.command, response.Body.String(), "done\n")
-		f.mustFetch()
-		simtest.AssertEqual(t, "events of "+c.command, eventTexts(f.events), []string{c.want})
-		f.mustFetch()
-		simtest.AssertEqual(t, "afterwards", eventTexts(f.events), []string{})
-	}
 }

@@ -28,9 +28,9 @@ type fetchTest struct {
 	t        testing.TB
 	account  *simulator.Account // tests may change it between two requests
 	response rentalapi.Response
-	body     func(query url.Values) []byte // replaces the provider's body if it is not nil
-	before   func(query url.Values)        // called before each request; may be nil
-	requests []string                      // status and page of each in the last fetch
+	body     []byte                 // of each response if there is no simulator
+	before   func(query url.Values) // called before each request; may be nil
+	requests []string               // queries of the last fetch
 	resource Resource
 	changes  Changes // up to the last fetch
 	events   []Event // of the last fetch
@@ -39,16 +39,14 @@ type fetchTest struct {
 // newFetchTest returns a test whose responses come from a simulated provider.
 func newFetchTest(t testing.TB, r Resource) *fetchTest {
 	f := newBodyTest(t, r, nil)
-	f.Simulator, f.body = simulator.New(simulator.Options{}), nil
+	f.Simulator = simulator.New(simulator.Options{})
 	f.Change(func(w *simulator.World) { w.Accounts = map[string]*simulator.Account{simtest.MainToken: f.account} })
 	return f
 }
 
 // newBodyTest returns a test whose responses all have the same body.
 func newBodyTest(t testing.TB, r Resource, body []byte) *fetchTest {
-	f := &fetchTest{t: t, account: &simulator.Account{}, resource: r}
-	f.body, f.response.Received = func(url.Values) []byte { return body }, today
-	return f
+	return &fetchTest{t: t, account: &simulator.Account{}, resource: r, body: body, response: rentalapi.Response{Received: today}}
 }
 
 // accountOf returns the account of a resource, empty for public ones.
@@ -61,14 +59,15 @@ func accountOf(r Resource) string {
 
 // Get implements rentalapi.Getter.
 func (f *fetchTest) Get(_ context.Context, path string, query url.Values, read func(*json.Decoder) error) (rentalapi.Response, error) {
-	f.requests = append(f.requests, strings.TrimSpace(query.Get("status")+" "+query.Get("page")))
+	f.requests = append(f.requests, query.Encode())
 	if f.before != nil {
 		f.before(query)
 	}
-	if f.body != nil {
-		return f.response, read(json.NewDecoder(bytes.NewReader(f.body(query))))
+	body := f.body
+	if f.Simulator != nil {
+		body = []byte(f.Body(path+"?"+query.Encode(), simtest.MainToken))
 	}
-	return f.response, read(json.NewDecoder(strings.NewReader(f.Body(path+"?"+query.Encode(), simtest.MainToken))))
+	return f.response, read(json.NewDecoder(bytes.NewReader(body)))
 }
 
 // fetch returns the snapshot of a fetch, with the metrics of the changes up to it. A panic, such

@@ -72,31 +72,22 @@ func TestAgeOfStatus(t *testing.T) {
 	}
 }
 
-// TestTooManySamples has plans that are offered in very many locations.
+// TestTooManySamples has plans that are offered in very many locations, and some of them with long ids.
 func TestTooManySamples(t *testing.T) {
-	tests := map[string]struct {
-		plans int
-		id    string // the begin of the ids
-	}{
-		"samples": {300, "plan "},
-		"labels":  {20, strings.Repeat("plan", 500)},
-	}
 	locations := make([]string, 900)
 	for at := range locations {
 		locations[at] = fmt.Sprint("location ", at)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var items []simulator.Object
-			for i := range test.plans {
-				o := inStock(fmt.Sprint(test.id, i))
-				simulator.Put(o, locations, "availability", "locations")
-				items = append(items, o)
-			}
-			snap, err := newBodyTest(t, plans, simtest.Encode(t, simulator.Object{"data": items})).fetch()
-			if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
-				t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
-			}
-		})
+	for id, n := range map[string]int{"plan ": 300, strings.Repeat("plan", 500): 20} {
+		var items catalog
+		for i := range n {
+			o := inStock(fmt.Sprint(id, i))
+			simulator.Put(o, locations, "availability", "locations")
+			items = append(items, o)
+		}
+		snap, err := newBodyTest(t, plans, simtest.Encode(t, simulator.Object{"data": items})).fetch()
+		if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
+			t.Errorf("%d plans: got %d samples and error %v, want %v", n, len(snap.Metrics), err, rentalapi.ErrTooLarge)
+		}
 	}
 }

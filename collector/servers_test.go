@@ -80,6 +80,13 @@ func TestActiveServers(t *testing.T) {
 		{"wrong address", []simulator.Object{serverOf("a", 7, "active")}, 1, "main", []Server{target("main", "a", "", "active")}, nil},
 		{"blanks and a prefix length", []simulator.Object{serverOf("a", "\u00a0198.18.0.1/32 ", "active\t")}, 1, "main", []Server{target("main", "a", testAddress, "active")}, nil},
 		{"active is a text", withStatuses("active"), "many", "main", []Server{first}, nil},
+
+		// An active server may be missing.
+		{"id", []simulator.Object{serverOf("", testAddress, "active")}, nil, "", nil, ErrIncompleteServers},
+		{"status", withStatuses("active", nil), 1, "", nil, ErrIncompleteServers},
+		{"fewer than active", withStatuses("active"), 2, "", nil, ErrIncompleteServers},
+		{"more than active", withStatuses("active", "active"), 1, "", nil, ErrIncompleteServers},
+		{"none", nil, 1, "", nil, ErrIncompleteServers},
 	} {
 		got, err := targets(t, c.list, c.active, c.names)
 		simtest.AssertEqual(t, c.name, got, c.want)
@@ -96,24 +103,5 @@ func TestAddresses(t *testing.T) {
 		want := rentalapi.FieldError{Item: "a", Field: "ipv4", Problem: "not an address or an array of addresses"}
 		simtest.AssertEqual(t, fmt.Sprint(text), slices.Contains(s.Invalid.Causes, want), true)
 		simtest.AssertEqual(t, fmt.Sprint(text), s.Data.Servers.active[0].IPv4.IsValid(), false)
-	}
-}
-
-// TestPartialServers has lists in which an active server may be missing.
-func TestPartialServers(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		list   []simulator.Object
-		active any
-	}{
-		{"id", []simulator.Object{serverOf("", testAddress, "active")}, nil},
-		{"status", withStatuses("active", nil), 1},
-		{"fewer than active", withStatuses("active"), 2},
-		{"more than active", withStatuses("active", "active"), 1},
-		{"none", nil, 1},
-	} {
-		if got, err := targets(t, c.list, c.active, ""); !errors.Is(err, ErrIncompleteServers) || len(got) > 0 {
-			t.Errorf("%s: got %v and error %v, want %v", c.name, got, err, ErrIncompleteServers)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -57,9 +56,9 @@ func newTopupTest(t *testing.T, list []simulator.Object) *fetchTest {
 
 // byState returns the requests of a fetch that counts each state.
 func byState() string {
-	requests := "1"
+	requests := pages(1)
 	for _, state := range topupStates() {
-		requests += fmt.Sprintf(", %s 1", state)
+		requests += ", limit=1&page=1&status=" + string(state)
 	}
 	return requests
 }
@@ -75,25 +74,15 @@ func TestTopups(t *testing.T) {
 		uncounted      string
 		invalid        int
 	}{
-		{name: "a full page", list: manyTopups(2, 98), requests: "1"},
+		{name: "a full page", list: manyTopups(2, 98), requests: pages(1)},
 		{name: "a page and one", list: manyTopups(2, 99), requests: byState()},
 		{name: "open ones on several pages", list: manyTopups(350, 300), requests: byState()},
-		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, requests: "1"},
-		{name: "not documented, a full page", list: refunded(99, 0), requests: "1", uncounted: "refunded", invalid: 1},
+		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, requests: pages(1)},
+		{name: "not documented, a full page", list: refunded(99, 0), requests: pages(1), uncounted: "refunded", invalid: 1},
 		{name: "not documented, a page and one", list: refunded(100, 0), requests: byState(), uncounted: "refunded", invalid: 1},
 		{name: "not documented, old page", list: refunded(200, 150), requests: byState(), uncounted: "refunded"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := newTopupTest(t, c.list)
-			f.before = func(query url.Values) {
-				want := "100"
-				if query.Get("status") != "" { // only the number of these is exported
-					want = "1"
-				}
-				simtest.AssertEqual(t, "limit", query.Get("limit"), want)
-			}
-			f.assertFetch("fetch", c.requests, topupSeries(c.list, c.uncounted), c.invalid)
-		})
+		newTopupTest(t, c.list).assertFetch(c.name, c.requests, topupSeries(c.list, c.uncounted), c.invalid)
 	}
 }
 
@@ -111,7 +100,7 @@ func TestSettlement(t *testing.T) {
 	failed := oneTopup("failed", "failed")
 	failed["paid_at"] = today.Add(time.Hour).Format(time.RFC3339)
 	h.account.Topups = append(h.account.Topups, failed)
-	h.assertFetch("fetch", "1", map[string]float64{
+	h.assertFetch("fetch", pages(1), map[string]float64{
 		`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60,
 		`server_rental_topup_last_paid_timestamp_seconds{account="main"}`:   float64(today.Add(time.Hour).Unix()),
 	}, 0)

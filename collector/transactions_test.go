@@ -25,7 +25,7 @@ func manyEntries(n int) []simulator.Object { return simulator.Transactions(n, to
 func pages(n int) string {
 	var list []string
 	for page := range n {
-		list = append(list, fmt.Sprint(page+1))
+		list = append(list, fmt.Sprintf("limit=100&page=%d", page+1))
 	}
 	return strings.Join(list, ", ")
 }

@@ -90,22 +90,16 @@ func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time
 
 // RenewalDays returns the days on which a server renews, up to and including until: the day of its
 // next renewal, which may be overdue, and then one after today in each month. Times are midnight UTC.
-func RenewalDays(day, today, until time.Time) []time.Time {
-	var days []time.Time
+func RenewalDays(day, today, until time.Time) (days []time.Time) {
 	overdue := 12*(today.Year()-day.Year()) + int(today.Month()-day.Month()) // months that need no look
-	for at, months := day, max(1, overdue); !at.After(until); at, months = monthsAfter(day, months), months+1 {
+	for at, months := day, max(1, overdue); !at.After(until); months++ {
 		if at.Equal(day) || at.After(today) { // an overdue renewal is due once
 			days = append(days, at)
 		}
+		at = day.AddDate(0, months, 0)
+		if at.Day() != day.Day() { // a shorter month: its last day
+			at = at.AddDate(0, 0, -at.Day())
+		}
 	}
 	return days
-}
-
-// monthsAfter returns the same day some months later, or the last day of a shorter month.
-func monthsAfter(day time.Time, months int) time.Time {
-	at := day.AddDate(0, months, 0)
-	if at.Day() != day.Day() { // a day of the month after
-		return at.AddDate(0, 0, -at.Day())
-	}
-	return at
 }

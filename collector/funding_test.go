@@ -88,4 +88,6 @@ func TestFunding(t *testing.T) {
 		got := fund(t, float64(balance)/100, renewals, today.Add(time.Duration(rng.IntN(24))*time.Hour))
 		simtest.AssertEqual(t, fmt.Sprint("seed ", seed), got, want)
 	}
+	unknown := AccountData{Name: "main", Data: Data{Account: &Account{}, Servers: &ServerData{renewals: map[time.Time]micros{today: 1}}}}
+	simtest.AssertEqual(t, "series without a balance", len(unknown.Derived(today)), 2)
 }

@@ -34,14 +34,13 @@ var (
 	statusUpdated  = statusSet.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.")
 )
 
-const (
-	statusCacheTime = 30 * time.Second
-	maxStatusAge    = 4 * statusCacheTime // an older updated_at tells no age: the status has probably not changed since
-)
+// maxStatusAge is four times the cache time: an older updated_at tells no age, as the status has probably
+// not changed since.
+const maxStatusAge = 2 * time.Minute
 
 var status = Resource{
 	Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
-	Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: statusCacheTime,
+	Timing: Timing{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}, MinInterval: 30 * time.Second,
 	Metrics: statusSet,
 	get:     getStatus,
 	changes: &changeKind{changes: []change{{of: attrState, event: "component state changed"}}},
@@ -67,16 +66,14 @@ func getStatus(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	s := newSnapshot(o.Response)
 	madeAt := s.MadeAt
 	s.setStamp(o.Response, st.UpdatedAt, maxStatusAge)
-	s.MadeAt = madeAt // the status may be unchanged since updated_at
-	var others []rentalapi.FieldError
+	s.MadeAt = madeAt                                                                               // the status may be unchanged since updated_at
+	isItem := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") } // a location or component
 	for _, e := range o.Errors {
-		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item
+		if isItem(e) {
 			s.Invalid.Add("status", e)
-		} else {
-			others = append(others, e)
 		}
 	}
-	s.Invalid.Add("status", others...)
+	s.Invalid.Add("status", slices.DeleteFunc(o.Errors, isItem)...)
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) {
 		components := st.Locations[id].Components
 		for _, name := range slices.Sorted(maps.Keys(components)) {

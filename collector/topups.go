@@ -31,19 +31,17 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
-// topupState is one of the states in the provider's document, in lower case.
+// topupState is one of topupStates.
 type topupState string
 
-// topupStates returns them in the order in which a top-up goes through them. The first two are open.
-func topupStates() []topupState {
-	return []topupState{"pending", "confirming", "paid", "expired", "failed", "canceled"}
-}
+// topupStates are the states in the provider's document, of which the first two are open.
+var topupStates = [...]topupState{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 
 // Decode implements rentalapi.Value.
 func (s *topupState) Decode(value any) string {
 	text, _ := value.(string) // empty, which is no state, if it is no string
 	*s = topupState(strings.ToLower(text))
-	return rentalapi.Unless(slices.Contains(topupStates(), *s), "not a documented state")
+	return rentalapi.Unless(slices.Contains(topupStates[:], *s), "not a documented state")
 }
 
 var (
@@ -76,7 +74,7 @@ func (t *topup) class() string {
 var topups = Resource{
 	Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
 	Timing:      Timing{Interval: time.Minute, MaxAge: 10 * time.Minute},
-	MaxRequests: 1 + len(topupStates()),
+	MaxRequests: 1 + len(topupStates),
 	Metrics:     topupSet,
 	get:         getTopups,
 	changes: &changeKind{
@@ -102,7 +100,7 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 		s.items = append(s.items, item{id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, values: values{attrState: string(t.Status), attrClass: t.class()}})
 		byStatus[t.Status]++
 	}
-	for _, status := range topupStates() {
+	for _, status := range topupStates {
 		if count(newest.Count) < *newest.Meta.Total {
 			page, err := rentalapi.GetPage[topup](ctx, api, path, url.Values{"status": {string(status)}}, 1, 1)
 			if err != nil {
@@ -117,10 +115,9 @@ func getTopups(ctx context.Context, api rentalapi.Getter, path string, b *metric
 	return s, nil
 }
 
-// addOpen adds the open top-ups, which wait for a payment or its confirmations.
 func addOpen(b *metric.Builder, all []*topup) {
 	for _, t := range all {
-		if !slices.Contains(topupStates()[:2], t.Status) {
+		if !slices.Contains(topupStates[:2], t.Status) {
 			continue
 		}
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)

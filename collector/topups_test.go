@@ -33,7 +33,7 @@ func manyTopups(open, closed int) []simulator.Object {
 // list, apart from top-ups of a state that is not counted, and from open ones beyond the newest page.
 func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
 	series := map[string]float64{}
-	for _, state := range topupStates() {
+	for _, state := range topupStates {
 		series[simtest.Series("server_rental_topups", "account", "main", "status", string(state))] = 0
 	}
 	for i, t := range list {
@@ -57,7 +57,7 @@ func newTopupTest(t *testing.T, list []simulator.Object) *fetchTest {
 // byState returns the requests of a fetch that counts each state.
 func byState() string {
 	requests := pages(1)
-	for _, state := range topupStates() {
+	for _, state := range topupStates {
 		requests += ", limit=1&page=1&status=" + string(state)
 	}
 	return requests

@@ -60,9 +60,6 @@ type change struct {
 	previous  *metric.Definition // number of the item before its last change
 }
 
-// maxChanges bounds the changes of a changeKind.
-const maxChanges = 6
-
 // changeKind describes the changes of one kind of items.
 type changeKind struct {
 	changes   []change
@@ -88,8 +85,8 @@ type record struct {
 	removed       time.Time // time of its removal; zero if it is not removed
 	restocked     time.Time // last time at which it came in stock
 	missing       int       // complete responses in a row that lacked it
-	tallies       [maxChanges]tally
-	previous      string // value of an attribute before its last change
+	tallies       []tally   // of each change of the kind
+	previous      string    // value of an attribute before its last change
 }
 
 // tally is the number of times that a change happened to an item, and the last of these times.
@@ -141,7 +138,7 @@ func (c *Changes) step(kind *changeKind, items []item, unmatched map[string]bool
 			events = append(events, c.remove(kind, &r, now)...)
 		}
 		if !found || isOther || !r.removed.IsZero() && now.Sub(r.listed) >= rememberFor {
-			r = record{since: now}
+			r = record{since: now, tallies: make([]tally, len(kind.changes))}
 			if wasCurrent {
 				r.values = kind.absent
 				r.values[attrPresence] = isGone

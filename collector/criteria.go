@@ -104,7 +104,6 @@ func outcomeOf(hasCriterion, isKnown, isGood bool) outcome {
 	return isUnknown
 }
 
-// oneOf is met if a text matches one of the values.
 func oneOf(text string, values []string, matches func(text, value string) bool) outcome {
 	isGood := slices.ContainsFunc(values, func(v string) bool { return matches(text, v) })
 	return outcomeOf(len(values) > 0, text != "", isGood)

@@ -139,14 +139,8 @@ func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 // addInStock adds the number of plans in stock, unless the stock of one of them is unknown, and returns
 // the number of those that are known to be in stock.
 func addInStock(b *metric.Builder, d *metric.Definition, plans []*plan, labels ...string) (inStock int) {
-	allKnown := true
-	for _, p := range plans {
-		allKnown = allKnown && p.Availability.InStock != nil
-		if p.inStock() {
-			inStock++
-		}
-	}
-	if allKnown {
+	inStock = len(slices.DeleteFunc(slices.Clone(plans), func(p *plan) bool { return !p.inStock() }))
+	if !slices.ContainsFunc(plans, func(p *plan) bool { return p.Availability.InStock == nil }) {
 		b.Add(d, float64(inStock), labels...)
 	}
 	return inStock
@@ -154,7 +148,6 @@ func addInStock(b *metric.Builder, d *metric.Definition, plans []*plan, labels .
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
 
-// item returns the compared values of the plan.
 func (p *plan) item() item {
 	return item{
 		id: p.ID, labels: []string{p.ID},

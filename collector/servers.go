@@ -117,8 +117,12 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 		class := ""
 		if i.Status != "" {
 			class = strconv.FormatBool(Billed(string(i.Status)))
+			b.Add(serverStatus, 1, i.ID, string(i.Status))
 		}
-		addServer(b, i)
+		b.Add(serverInfo, 1, i.ID, i.Plan, i.Name, string(i.Location), i.OS, i.Hostname)
+		metric.AddOptional(b, serverPrice, i.Price.Monthly.USD, i.ID)
+		metric.AddOptional(b, serverRenews, i.RenewsAt, i.ID)
+		metric.AddOptional(b, serverCreated, i.CreatedAt, i.ID)
 		byStatus[i.Status]++
 		if strings.EqualFold(string(i.Status), "active") {
 			d.active = append(d.active, i)
@@ -138,16 +142,6 @@ func addServers(b *metric.Builder, page rentalapi.Page[server, struct{ Active *c
 	s.checkMeta("active", claimed, len(d.active))
 	d.addBilling(b, page.Items)
 	s.Data.Servers = d
-}
-
-func addServer(b *metric.Builder, s *server) {
-	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, string(s.Location), s.OS, s.Hostname)
-	if s.Status != "" {
-		b.Add(serverStatus, 1, s.ID, string(s.Status))
-	}
-	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
-	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
-	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
 // addBilling adds the number of billed servers and their cost, and keeps their renewals.

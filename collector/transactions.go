@@ -103,7 +103,6 @@ func (d TransactionData) add(t *transaction) {
 	}
 }
 
-// firstDay returns the first day of a month (UTC).
 func firstDay(at time.Time) time.Time {
 	at = at.UTC()
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)

@@ -83,12 +83,12 @@ func (w Watch) matchIn(id locationID, place location, p *plan) outcome {
 		oneOf(p.GPU.Model, w.GPUModels, containsFold),
 		oneOf(p.Storage, w.Storage, containsFold),
 		oneOf(p.Network.Port, w.Ports, containsFold),
-		isAtLeast(p.CPU.Cores, w.MinCores),
-		isAtLeast(p.CPU.Threads, w.MinThreads),
-		isAtLeast(p.CPU.BaseGHz, w.MinBaseGHz),
-		isAtLeast(p.Memory.SizeGB, w.MinMemoryGiB), // the provider's GB are binary
-		isAtMost(p.Price.Monthly.USD, w.MaxUSDPerMonth),
-		isAtMost(p.Price.Monthly.EUR, w.MaxEURPerMonth),
+		isWithin(p.CPU.Cores, w.MinCores, nil),
+		isWithin(p.CPU.Threads, w.MinThreads, nil),
+		isWithin(p.CPU.BaseGHz, w.MinBaseGHz, nil),
+		isWithin(p.Memory.SizeGB, w.MinMemoryGiB, nil), // the provider's GB are binary
+		isWithin(p.Price.Monthly.USD, nil, w.MaxUSDPerMonth),
+		isWithin(p.Price.Monthly.EUR, nil, w.MaxEURPerMonth),
 	)
 }
 
@@ -117,10 +117,7 @@ func equals(value, wanted *bool) outcome {
 	return outcomeOf(wanted != nil, value != nil, wanted != nil && value != nil && *value == *wanted)
 }
 
-func isAtLeast[T ~float64](n *T, bound *float64) outcome {
-	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) >= *bound)
-}
-
-func isAtMost(n *quantity, bound *float64) outcome {
-	return outcomeOf(bound != nil, n != nil, bound != nil && n != nil && float64(*n) <= *bound)
+func isWithin[T ~float64](n *T, least, most *float64) outcome {
+	isGood := n != nil && (least == nil || float64(*n) >= *least) && (most == nil || float64(*n) <= *most)
+	return outcomeOf(least != nil || most != nil, n != nil, isGood)
 }

@@ -42,16 +42,13 @@ func (n *amount) Decode(value any) string {
 	return rentalapi.Unless(ok && math.Abs(v) <= maxNumber, "not a plausible amount")
 }
 
-func (n *latitude) Decode(value any) string {
-	v, ok := rentalapi.Number(value)
-	*n = latitude(v)
-	return rentalapi.Unless(ok && math.Abs(v) <= 90, "not a latitude")
-}
+func (n *latitude) Decode(value any) string  { return decodeDegrees(n, value, 90, "not a latitude") }
+func (n *longitude) Decode(value any) string { return decodeDegrees(n, value, 180, "not a longitude") }
 
-func (n *longitude) Decode(value any) string {
+func decodeDegrees[T ~float64](n *T, value any, most float64, problem string) string {
 	v, ok := rentalapi.Number(value)
-	*n = longitude(v)
-	return rentalapi.Unless(ok && math.Abs(v) <= 180, "not a longitude")
+	*n = T(v)
+	return rentalapi.Unless(ok && math.Abs(v) <= most, problem)
 }
 
 func (s *state) Decode(value any) string {

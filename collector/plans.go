@@ -125,7 +125,24 @@ func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 		if soldOut != "" && soldOut == boolLabel(p.Availability.InStock) && len(page.Errors[p.ID]) == 0 {
 			s.Invalid.Add(p.ID, rentalapi.FieldError{Field: "availability.in_stock", Problem: "contradicts availability.delivery"})
 		}
-		addPlan(b, p)
+		b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
+			p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
+		b.AddBool(planInStock, p.Availability.InStock, p.ID)
+		b.Add(planAvailability, 1, p.ID, string(p.Availability.Delivery), p.Availability.Alternative)
+		addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
+		for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
+			b.Add(planOffered, 1, p.ID, string(location))
+		}
+		metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
+		metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
+		metric.AddOptional(b, planSetupFee, p.Price.SetupFee, p.ID)
+		metric.AddOptional(b, planCores, p.CPU.Cores, p.ID)
+		metric.AddOptional(b, planThreads, p.CPU.Threads, p.ID)
+		metric.AddOptional(b, planBaseHz, scaled(p.CPU.BaseGHz, 1e9), p.ID)
+		metric.AddOptional(b, planBoostHz, scaled(p.CPU.BoostGHz, 1e9), p.ID)
+		metric.AddOptional(b, planL3, scaled(p.CPU.L3CacheMB, 1<<20), p.ID)
+		metric.AddOptional(b, planMemory, scaled(p.Memory.SizeGB, 1<<30), p.ID)
+		metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 		s.items = append(s.items, p.item())
 	}
 	b.Add(catalogPlans, float64(page.Count))
@@ -154,25 +171,4 @@ func (p *plan) item() item {
 		values: values{attrStock: boolLabel(p.Availability.InStock), attrPrice: numberText(p.Price.Monthly.USD)},
 		keys:   [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 	}
-}
-
-func addPlan(b *metric.Builder, p *plan) {
-	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
-		p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
-	b.AddBool(planInStock, p.Availability.InStock, p.ID)
-	b.Add(planAvailability, 1, p.ID, string(p.Availability.Delivery), p.Availability.Alternative)
-	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
-	for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
-		b.Add(planOffered, 1, p.ID, string(location))
-	}
-	metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
-	metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
-	metric.AddOptional(b, planSetupFee, p.Price.SetupFee, p.ID)
-	metric.AddOptional(b, planCores, p.CPU.Cores, p.ID)
-	metric.AddOptional(b, planThreads, p.CPU.Threads, p.ID)
-	metric.AddOptional(b, planBaseHz, scaled(p.CPU.BaseGHz, 1e9), p.ID)
-	metric.AddOptional(b, planBoostHz, scaled(p.CPU.BoostGHz, 1e9), p.ID)
-	metric.AddOptional(b, planL3, scaled(p.CPU.L3CacheMB, 1<<20), p.ID)
-	metric.AddOptional(b, planMemory, scaled(p.Memory.SizeGB, 1<<30), p.ID)
-	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 }

@@ -181,7 +181,6 @@ func getList[T, M any](maxItems int, add func(b *metric.Builder, page rentalapi.
 	}
 }
 
-// addLinks adds the links of an item if it has one.
 func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {
 	if cmp.Or(links...) != "" {
 		b.Add(d, 1, append([]string{id}, links...)...)

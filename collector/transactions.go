@@ -92,7 +92,6 @@ func getTransactions(ctx context.Context, api rentalapi.Getter, path string, b *
 	return s, fmt.Errorf("data: more than %d pages since the start of last month: %w", maxPages, rentalapi.ErrTooLarge)
 }
 
-// add adds a transaction of one of the months.
 func (d TransactionData) add(t *transaction) {
 	if t.CreatedAt == nil || t.Amount.USD == nil {
 		return

@@ -180,7 +180,7 @@ func TestChangesForgets(t *testing.T) {
 // TestSoldOut waits for the restock of an item while it is not known whether it is in stock. In
 // another location, it is another one.
 func TestSoldOut(t *testing.T) {
-	f := newFetchTest(t, configurations)
+	f := newFetchTest(t, configurations, simulator.Account{})
 	var got []bool
 	for _, c := range []struct {
 		location string

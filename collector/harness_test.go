@@ -36,17 +36,17 @@ type fetchTest struct {
 	events   []Event // of the last fetch
 }
 
-// newFetchTest returns a test whose responses come from a simulated provider.
-func newFetchTest(t testing.TB, r Resource) *fetchTest {
+// newFetchTest returns a test whose responses come from a simulated provider with one account.
+func newFetchTest(t testing.TB, r Resource, a simulator.Account) *fetchTest {
 	f := newBodyTest(t, r, nil)
-	f.Simulator = simulator.New(simulator.Options{})
+	f.Simulator, f.account = simulator.New(simulator.Options{}), &a
 	f.Change(func(w *simulator.World) { w.Accounts = map[string]*simulator.Account{simtest.MainToken: f.account} })
 	return f
 }
 
 // newBodyTest returns a test whose responses all have the same body.
 func newBodyTest(t testing.TB, r Resource, body []byte) *fetchTest {
-	return &fetchTest{t: t, account: &simulator.Account{}, resource: r, body: body, response: rentalapi.Response{Received: today}}
+	return &fetchTest{t: t, resource: r, body: body, response: rentalapi.Response{Received: today}}
 }
 
 // accountOf returns the account of a resource, empty for public ones.

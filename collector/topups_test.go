@@ -48,12 +48,6 @@ func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
 	return series
 }
 
-func newTopupTest(t *testing.T, list []simulator.Object) *fetchTest {
-	f := newFetchTest(t, topups)
-	f.account.Topups = list
-	return f
-}
-
 // byState returns the requests of a fetch that counts each state.
 func byState() string {
 	requests := pages(1)
@@ -82,14 +76,14 @@ func TestTopups(t *testing.T) {
 		{name: "not documented, a page and one", list: refunded(100, 0), requests: byState(), uncounted: "refunded", invalid: 1},
 		{name: "not documented, old page", list: refunded(200, 150), requests: byState(), uncounted: "refunded"},
 	} {
-		newTopupTest(t, c.list).assertFetch(c.name, c.requests, topupSeries(c.list, c.uncounted), c.invalid)
+		newFetchTest(t, topups, simulator.Account{Topups: c.list}).assertFetch(c.name, c.requests, topupSeries(c.list, c.uncounted), c.invalid)
 	}
 }
 
 // TestSettlement has payments that took the longer the older they are: the last 20 count. One that
 // failed later was paid, too.
 func TestSettlement(t *testing.T) {
-	h := newTopupTest(t, nil)
+	h := newFetchTest(t, topups, simulator.Account{})
 	for i := range 25 {
 		o := oneTopup(fmt.Sprint(i), "paid")
 		paid := today.AddDate(0, 0, -i)

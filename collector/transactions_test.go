@@ -18,9 +18,6 @@ func oneEntry(id int, kind string, cents int) simulator.Object {
 	return simulator.Object{"id": id, "type": kind, "amount": simulator.Object{"usd": float64(cents) / 100}, "created_at": "2026-03-01T00:00:00Z"}
 }
 
-// manyEntries returns n transactions, the newest first. Their ids begin at 1.
-func manyEntries(n int) []simulator.Object { return simulator.Transactions(n, today) }
-
 // pages returns the requests for the first n pages.
 func pages(n int) string {
 	var list []string
@@ -28,12 +25,6 @@ func pages(n int) string {
 		list = append(list, fmt.Sprintf("limit=100&page=%d", page+1))
 	}
 	return strings.Join(list, ", ")
-}
-
-func newTransactionTest(t *testing.T, list []simulator.Object) *fetchTest {
-	f := newFetchTest(t, transactions)
-	f.account.Transactions = list
-	return f
 }
 
 // TestTransactions has histories of several lengths, of which those of two months are read: March,
@@ -57,7 +48,7 @@ func TestTransactions(t *testing.T) {
 			o["id"] = len(list) - i
 		}
 		name := fmt.Sprint(c)
-		s := newTransactionTest(t, list).assertFetch(name, pages(c.pages), map[string]float64{
+		s := newFetchTest(t, transactions, simulator.Account{Transactions: list}).assertFetch(name, pages(c.pages), map[string]float64{
 			simtest.Series("server_rental_transactions", "account", "main"): float64(len(list)),
 		}, 0)
 		want := sum{credit: micros(c.march) * 1e4}
@@ -69,7 +60,7 @@ func TestTransactions(t *testing.T) {
 // TestMonths has transactions of five months, and one whose time is not known. What was fetched
 // before the turn of the month is counted by the months after it.
 func TestMonths(t *testing.T) {
-	f := newTransactionTest(t, nil)
+	f := newFetchTest(t, transactions, simulator.Account{})
 	for i, at := range []any{"2026-04-01T00:00:00Z", "2026-03-31T23:59:59Z", "2026-03-01T00:00:00Z", "2026-02-28T23:59:59+00:00", "2026-02-01T00:30:00+01:00", "2025-03-10T00:00:00Z", nil} {
 		entry := oneEntry(100-i, "topup", 100<<i)
 		if entry["created_at"] = at; i%2 == 1 {
@@ -103,17 +94,6 @@ func TestMonths(t *testing.T) {
 	}
 }
 
-// TestTransactionsInvalid has entries without a usable id, and one without an amount: they do
-// not make the others incomplete.
-func TestTransactionsInvalid(t *testing.T) {
-	list := manyEntries(250)
-	list[120]["id"], list[130]["id"] = nil, "text"
-	delete(list[7], "amount")
-	newTransactionTest(t, list).assertFetch("fetch", pages(3), map[string]float64{
-		simtest.Series("server_rental_transactions", "account", "main"): 250,
-	}, 3)
-}
-
 // TestTransactionsRefused has pages that are not one list, and too many.
 func TestTransactionsRefused(t *testing.T) {
 	for want, atSecondPage := range map[string]func(f *fetchTest){
@@ -121,10 +101,10 @@ func TestTransactionsRefused(t *testing.T) {
 			f.account.Transactions = f.account.Transactions[1:]
 		},
 		"data: a transaction of an earlier page again: response is incomplete": func(f *fetchTest) { // one is added meanwhile, and one goes
-			f.account.Transactions = append(manyEntries(251)[:1], f.account.Transactions[:249]...)
+			f.account.Transactions = append(simulator.Transactions(251, today)[:1], f.account.Transactions[:249]...)
 		},
 	} {
-		f := newTransactionTest(t, manyEntries(250))
+		f := newFetchTest(t, transactions, simulator.Account{Transactions: simulator.Transactions(250, today)})
 		f.before = func(query url.Values) {
 			if query.Get("page") == "2" {
 				atSecondPage(f)
@@ -133,7 +113,7 @@ func TestTransactionsRefused(t *testing.T) {
 		_, err := f.fetch()
 		simtest.AssertEqual(t, "error", fmt.Sprint(err), want)
 	}
-	f := newTransactionTest(t, nil)
+	f := newFetchTest(t, transactions, simulator.Account{})
 	for id := range 2_001 {
 		f.account.Transactions = append(f.account.Transactions, oneEntry(2_001-id, "topup", 1))
 	}

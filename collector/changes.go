@@ -247,7 +247,6 @@ func (c *Changes) count(kind *changeKind, r *record, before values, now time.Tim
 	return events
 }
 
-// addMetrics adds the metrics of the items that are remembered.
 func (c *Changes) addMetrics(b *metric.Builder, kind *changeKind) {
 	for d, at := range c.last {
 		b.Add(d, float64(at))

@@ -68,10 +68,8 @@ func (w Watch) match(p *plan, locations LocationData) outcome {
 
 // matchIn is match for a plan in one location, of which empty fields are not known.
 func (w Watch) matchIn(id locationID, place location, p *plan) outcome {
-	if len(w.ExcludePlans) > 0 && oneOf(p.ID, w.ExcludePlans, strings.EqualFold) == isMet {
-		return isUnmet
-	}
 	return max(
+		outcomeOf(len(w.ExcludePlans) > 0, true, oneOf(p.ID, w.ExcludePlans, strings.EqualFold) == isUnmet),
 		oneOf(p.ID, w.Plans, strings.EqualFold),
 		oneOf(p.Family, w.Families, strings.EqualFold),
 		oneOf(string(id), w.Locations, strings.EqualFold),

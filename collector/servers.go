@@ -97,11 +97,8 @@ var servers = Resource{
 // Billed returns whether the provider charges for servers with a status. It documents only active and
 // suspended; other ones are billed unless they mean an end.
 func Billed(status string) bool {
-	switch strings.ToLower(status) {
-	case "canceled", "cancelled", "terminated", "deleted", "expired":
-		return false
-	}
-	return true
+	ends := []string{"canceled", "cancelled", "terminated", "deleted", "expired"}
+	return !slices.Contains(ends, strings.ToLower(status))
 }
 
 // ServerData holds the servers of an account, for service discovery and funding.

@@ -277,7 +277,6 @@ func TestAccountChanges(t *testing.T) {
 			{[]simulator.Object{first, server("srv_3", "active", 1.0)}, []string{"server status changed: server=srv_3 hostname= before=expired after=active"}, serverValues(11, 7, nil)},
 			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, []string{"server status changed: server=srv_1 hostname= before=active after=suspended"}, serverValues(11, 7, raised)},
 			{[]simulator.Object{server("srv_1", "suspended", nil)}, []string{"server removed: server=srv_3 hostname="}, serverValues(11, 13, raised)},
-			{[]simulator.Object{server("srv_1", "suspended", 11.5)}, nil, serverValues(11, 13, raised)},
 		}},
 		// A status that becomes known together with another price did not change.
 		{servers, []response{
@@ -290,7 +289,6 @@ func TestAccountChanges(t *testing.T) {
 			{rebuilt("renamed", "2024-01-01", 50), nil, nil},
 			{rebuilt("renamed", nil, 50), nil, nil},
 			{rebuilt("other", "2026-02-28T00:00:00Z", 99), []string{"server removed: server=srv_1 hostname=renamed", "server added: server=srv_1 hostname=other"}, serverValues(3, 3, nil)},
-			{rebuilt("other", "2026-02-28T00:00:00Z", 99), nil, serverValues(3, 3, nil)},
 		}},
 		{topups, []response{
 			{topup("pending"), nil, nil},
@@ -316,8 +314,6 @@ func TestAccountChanges(t *testing.T) {
 			{topup("expired"), topupChanged("pending", "expired"), failed(7)},
 			{topup("pending"), topupChanged("expired", "pending"), failed(7)},
 			{credited("expired", 1, nil), topupChanged("pending", "expired"), failed(12)},
-			{credited("confirming", 1, nil), topupChanged("expired", "confirming"), failed(12)},
-			{credited("expired", 1, nil), topupChanged("confirming", "expired"), failed(14)},
 		}},
 		{topups, []response{
 			{topup("pending"), nil, nil},

@@ -34,7 +34,6 @@ func (a AccountData) Derived(now time.Time) []*metric.Sample {
 	return b.Metrics()
 }
 
-// addFunding adds the day until which the balance pays the servers, and the sums that are due soon.
 func (a AccountData) addFunding(b *metric.Builder, today time.Time) {
 	due := renewalsDue(a.Servers.renewals, today)
 	for _, days := range []int{7, 30} {

@@ -21,14 +21,6 @@ func day(t testing.TB, s string) time.Time {
 	return d
 }
 
-// fund returns the series of funding of an account.
-func fund(t *testing.T, balance float64, renewals map[time.Time]micros, now time.Time) map[string]float64 {
-	t.Helper()
-	usd := amount(balance)
-	data := Data{Account: &Account{Balance: struct{ USD *amount }{&usd}}, Servers: &ServerData{renewals: renewals}}
-	return exposed(t, AccountData{Name: "main", Data: data}.Derived(now))
-}
-
 // independentDays returns the days from 1970 to until on which a server renews: it looks at each
 // day by itself, and compares calendars only.
 func independentDays(next, today, until time.Time) (days []time.Time) {
@@ -85,7 +77,9 @@ func TestFunding(t *testing.T) {
 			}
 			want[simtest.Series(accountFunded.Name, "account", "main")] = float64(until.Unix())
 		}
-		got := fund(t, float64(balance)/100, renewals, today.Add(time.Duration(rng.IntN(24))*time.Hour))
+		data := Data{Account: &Account{Balance: struct{ USD *amount }{ptr(amount(balance) / 100)}}, Servers: &ServerData{renewals: renewals}}
+		now := today.Add(time.Duration(rng.IntN(24)) * time.Hour)
+		got := exposed(t, AccountData{Name: "main", Data: data}.Derived(now))
 		simtest.AssertEqual(t, fmt.Sprint("seed ", seed), got, want)
 	}
 	unknown := AccountData{Name: "main", Data: Data{Account: &Account{}, Servers: &ServerData{renewals: map[time.Time]micros{today: 1}}}}

@@ -110,7 +110,7 @@ func signalAndAwait(t *testing.T, p *simtest.Process, signal os.Signal, message 
 }
 
 // TestUnknownVariables has misspelt variables, those of ours and those that Kubernetes makes, when the
-// configuration is checked, has a fault, and is in use.
+// configuration is checked, has a fault, and is in use. What needs no configuration says nothing of them.
 func TestUnknownVariables(t *testing.T) {
 	_, o := newApplication(io.Discard)
 	for _, name := range slices.Concat(o.variables, []string{"SERVER_RENTAL_EXPORTER_PORT", "SERVER_RENTAL", "MY_SERVER_RENTAL_SHARD"}) {
@@ -122,9 +122,11 @@ func TestUnknownVariables(t *testing.T) {
 	t.Setenv("SERVER_RENTAL_", "s3cr3t")
 	want := "SERVER_RENTAL_WEB_CONFIG: unknown variable, which has no effect\nSERVER_RENTAL_: unknown variable, which has no effect\n"
 	for command, want := range map[string]string{
-		"--config.check --demo": "0 " + want,
-		"":                      "1 nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n" + want,
-		"--once --demo":         `0 ts=T level=warn msg="unknown environment variables" err="` + strings.ReplaceAll(strings.TrimSpace(want), "\n", `\n`) + "\"\n",
+		"--config.check --demo":              "0 " + want,
+		"--help":                             "0 ",
+		"--healthcheck --web.systemd-socket": "1 --healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses\n",
+		"":                                   "1 nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n" + want,
+		"--once --demo":                      `0 ts=T level=warn msg="unknown environment variables" err="` + strings.ReplaceAll(strings.TrimSpace(want), "\n", `\n`) + "\"\n",
 	} {
 		p := finish(t, strings.Fields(command)...)
 		log := regexp.MustCompile(`ts=\S+`).ReplaceAllString(p.log.String(), "ts=T")

@@ -61,14 +61,13 @@ func Main(ctx context.Context, env Environment) int {
 	limitMemory()
 	var text bytes.Buffer
 	o, cfg, err := prepare(ctx, env.Args, &text)
-	unknown := o.unknownVariables(os.Environ())
 	if cfg != nil {
-		err = run(ctx, o, env, cfg, unknown)
+		err = run(ctx, o, env, cfg)
 	} else {
 		if err == nil {
 			_, err = text.WriteTo(env.Stdout)
 		}
-		o.printFaults(env.Stderr, errors.Join(err, unknown)) // which may be the cause
+		o.printFaults(env.Stderr, errors.Join(err, o.unknown)) // which may be the cause
 	}
 	if err != nil {
 		return 1
@@ -86,6 +85,7 @@ func prepare(ctx context.Context, args []string, text io.Writer) (*options, *con
 		fmt.Fprintln(text, "healthy")
 		return o, nil, o.healthcheck(ctx)
 	}
+	o.unknown = o.unknownVariables(os.Environ())
 	cfg, err := o.configure()
 	if err != nil {
 		return o, nil, err
@@ -98,11 +98,11 @@ func prepare(ctx context.Context, args []string, text io.Writer) (*options, *con
 }
 
 // run exports once, or until ctx ends. It logs why that failed.
-func run(ctx context.Context, o *options, env Environment, cfg *config.Config, unknown error) (err error) {
+func run(ctx context.Context, o *options, env Environment, cfg *config.Config) (err error) {
 	logger, flush := newLogger(env.Stderr, o.logLevel, o.logFormat)
 	defer flush()
-	if unknown != nil {
-		level.Warn(logger).Log("msg", "unknown environment variables", "err", unknown)
+	if o.unknown != nil {
+		level.Warn(logger).Log("msg", "unknown environment variables", "err", o.unknown)
 	}
 	e := newExporter(o, env, logger, cfg)
 	if o.once {

@@ -40,6 +40,7 @@ type options struct {
 	logFormat              string
 	printed                bool     // whether help or version was printed, and nothing else is to do
 	variables              []string // environment variables that are in use
+	unknown                error    // has a line for each variable that looks like one of ours and is none
 }
 
 // The values of --log.level and --log.format.

@@ -145,12 +145,30 @@ func (l *loader) checkCollectors() {
 	for _, r := range collector.Resources() {
 		l.checkCollector(r)
 	}
-	public, account := l.RequestRates()
+	public, account := l.requestRates()
 	if !l.mayHaveAccounts() {
 		account = 0
 	}
 	l.checkRateLimit("api.rate_limit.public", l.API.RateLimit.Public, maxPublic, public)
 	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, account)
+}
+
+// requestRates returns the numbers of requests that the enabled collectors make in a minute, to the
+// public API and with the token of each account, while everything is sold out and lists are as long
+// as they may be.
+func (l *loader) requestRates() (public, account float64) {
+	for _, r := range collector.Resources() {
+		timing, isEnabled := l.Collectors[r.Name]
+		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(cmp.Or(timing.SoldOutInterval, timing.Interval))
+		switch {
+		case !isEnabled:
+		case r.Account:
+			account += rate
+		default:
+			public += rate
+		}
+	}
+	return public, account
 }
 
 // checkCollector checks the settings of a collector: the flag, then those of the file, then the defaults.

@@ -6,7 +6,6 @@
 package config
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -53,24 +52,6 @@ type Account struct {
 
 // Format implements fmt.Formatter. It prints only the name: verbs such as %x would reveal the token.
 func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) }
-
-// RequestRates returns the numbers of requests that the enabled collectors make in a minute, to the
-// public API and with the token of each account, while everything is sold out and lists are as long
-// as they may be.
-func (c *Config) RequestRates() (public, account float64) {
-	for _, r := range collector.Resources() {
-		timing, isEnabled := c.Collectors[r.Name]
-		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(cmp.Or(timing.SoldOutInterval, timing.Interval))
-		switch {
-		case !isEnabled:
-		case r.Account:
-			account += rate
-		default:
-			public += rate
-		}
-	}
-	return public, account
-}
 
 // Shard is the part of the accounts that this process exports. Shard 0 also has the public
 // collectors and the watches.

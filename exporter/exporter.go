@@ -91,7 +91,7 @@ func prepare(ctx context.Context, args []string, text io.Writer) (*options, *con
 		return o, nil, err
 	}
 	if o.Check {
-		printSummary(text, cfg)
+		fmt.Fprintln(text, "configuration OK; API and tokens not tested: run with --once to ask the API")
 		return o, nil, nil
 	}
 	return o, cfg, nil

@@ -19,7 +19,6 @@ import (
 
 	"github.com/server-rental-exporter/server_rental_exporter/config"
 	"github.com/server-rental-exporter/server_rental_exporter/exporter/demo"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 	"github.com/server-rental-exporter/server_rental_exporter/simulator"
 	"github.com/server-rental-exporter/server_rental_exporter/web"
 )
@@ -49,9 +48,7 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
-
-Off by default are `
+Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.`
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -74,14 +71,9 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
-	var off []string // kingpin shows --[no-]NAME for all
 	for _, f := range app.Model().Flags {
 		o.variables = append(o.variables, f.Envar)
-		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
-			off = append(off, "--"+f.Name)
-		}
 	}
-	app.Help += strings.Join(off, ", ") + "."
 	return app, o
 }
 
@@ -168,16 +160,4 @@ func oneOf(flag, value string, values []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
-}
-
-// printSummary prints that the configuration is valid, the requests that it causes, and how to
-// check the rest.
-func printSummary(w io.Writer, cfg *config.Config) {
-	limits := cfg.API.RateLimit // of which a burst is not allowed for long
-	public, account := cfg.RequestRates()
-	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, limits.Public-rentalapi.Burst)
-	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %.1f of %d\n", config.Line(a.Name), account, limits.Account-rentalapi.Burst)
-	}
-	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

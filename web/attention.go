@@ -39,9 +39,6 @@ func (n *notices) add(class, kind, name, text string) {
 // long something may last, are left to the alerts.
 func (v *view) Attention() []notice {
 	var n notices
-	if api := v.API(); api.Class == "bad" {
-		n.add("bad", "API", "", api.Text+".")
-	}
 	v.addProvider(&n)
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)

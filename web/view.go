@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/server-rental-exporter/server_rental_exporter/internal/metric"
-	"github.com/server-rental-exporter/server_rental_exporter/internal/rentalapi"
 )
 
 type sample = metric.Sample
@@ -21,14 +20,13 @@ type view struct {
 	Source
 	Options
 	Now        time.Time
-	Collectors []*collectorRow            // failing ones first: the table shows a limited number
-	Accounts   []string                   // accounts with collectors; the most urgent ones first
-	rows       map[string][]*collectorRow // key: name of the collector
-	samples    map[string][]*sample       // see Options.Published; nil with --no-web.overview
+	Collectors []*collectorRow      // failing ones first: the table shows a limited number
+	Accounts   []string             // accounts with collectors; the most urgent ones first
+	samples    map[string][]*sample // see Options.Published; nil with --no-web.overview
 }
 
 func newView(s Source, o Options, now time.Time) *view {
-	v := &view{Source: s, Options: o, Now: now, rows: map[string][]*collectorRow{}}
+	v := &view{Source: s, Options: o, Now: now}
 	for _, h := range s.Health() {
 		v.Collectors = append(v.Collectors, v.newRow(h))
 		if h.Account != "" {
@@ -37,9 +35,6 @@ func newView(s Source, o Options, now time.Time) *view {
 	}
 	v.Accounts = slices.Compact(v.Accounts)
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
-	for _, c := range v.Collectors {
-		v.rows[c.Collector] = append(v.rows[c.Collector], c)
-	}
 	if o.Published != nil {
 		v.samples = o.Published()
 		slices.SortStableFunc(v.Accounts, func(a, b string) int { // those of which it is not known first
@@ -48,36 +43,6 @@ func newView(s Source, o Options, now time.Time) *view {
 		})
 	}
 	return v
-}
-
-// API returns whether the API answers, as the newest fetches show.
-func (v *view) API() words {
-	var newest time.Time
-	for _, c := range v.Collectors {
-		if c.LastSuccess.After(newest) {
-			newest = c.LastSuccess
-		}
-	}
-	var rejected []string // accounts
-	for _, c := range v.Collectors {
-		switch reason := rentalapi.ErrorOf(c.Err).Reason; {
-		case c.Err == nil:
-		case reason == rentalapi.Unauthorized:
-			rejected = append(rejected, c.Account)
-		case newest.After(c.LastSuccess.Add(c.CurrentInterval())): // another one succeeded after this one was due
-		case reason == rentalapi.Connection, reason == rentalapi.Timeout:
-			return words{"unreachable, last success: " + v.Ago(newest), "bad"}
-		default:
-			return words{"answers with errors, last success: " + v.Ago(newest), "bad"}
-		}
-	}
-	switch slices.Sort(rejected); {
-	case len(rejected) > 0:
-		return words{"token rejected or not readable: " + join(slices.Compact(rejected)), "bad"}
-	case newest.IsZero():
-		return words{"has not answered yet", "wait"}
-	}
-	return words{"answers, last success: " + v.Ago(newest), "good"}
 }
 
 // collectorRow is the state of a collector.
@@ -125,12 +90,12 @@ func (v *view) Old(name, account string) bool {
 // Data returns the age of a collector's oldest data, and the accounts in which something is wrong
 // with the data. It has a class if that is so anywhere: then items may be missing.
 func (v *view) Data(name string) words {
-	if len(v.rows[name]) == 0 {
-		return words{"not collected by this exporter; see --collector." + name + " and --shard", "wait"}
-	}
 	var parts []string
 	oldest, class := time.Duration(-1), ""
-	for _, c := range v.rows[name] {
+	for _, c := range v.Collectors {
+		if c.Collector != name {
+			continue
+		}
 		if !c.MadeAt.IsZero() {
 			oldest = max(oldest, v.Now.Sub(c.MadeAt), 0)
 		}
@@ -140,6 +105,9 @@ func (v *view) Data(name string) words {
 	}
 	if oldest >= 0 {
 		parts = slices.Insert(parts, 0, duration(oldest)+" old")
+	}
+	if len(parts) == 0 {
+		return words{"not collected by this exporter; see --collector." + name + " and --shard", "wait"}
 	}
 	return words{join(parts), class}
 }

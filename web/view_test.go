@@ -133,19 +133,14 @@ var (
 	severity = regexp.MustCompile(`^<li class="(\w+)">`)
 )
 
-// text returns a line for each paragraph, notice and row of a section. With what needs attention, it
-// begins with the header, which says whether the API answers.
+// text returns a line for each paragraph, notice and row of a section.
 func (g given) text(t *testing.T, id string) string {
 	t.Helper()
 	var page, lines strings.Builder
 	if err := landingTemplate.Execute(&page, g.view()); err != nil {
 		t.Fatal(err)
 	}
-	begin := `<h2 id="` + id + `">`
-	if id == "attention" {
-		begin = "<header>"
-	}
-	_, rest, _ := strings.Cut(page.String(), begin)
+	_, rest, _ := strings.Cut(page.String(), `<h2 id="`+id+`">`)
 	body, _, _ := strings.Cut(rest, "</section>")
 	for _, p := range part.FindAllString(body, -1) {
 		p = lineEnd.ReplaceAllString(cellEnd.ReplaceAllString(severity.ReplaceAllString(p, "$1: "), " | "), " / ")
@@ -161,9 +156,6 @@ func TestSections(t *testing.T) {
 	older.MadeAt, older.Next = time.Time{}, sceneTime
 	older.Failure, older.FailedAt = failed("status 503"), sceneTime.Add(-2*time.Hour) // before it recovered
 	refused := &rentalapi.Error{Reason: rentalapi.Unauthorized, Err: errors.New("status 401")}
-	timeout := &rentalapi.Error{Reason: rentalapi.Timeout, Err: errors.New("timed out")}
-	rare := state("os", 4*time.Minute, nil) // was not due since
-	rare.Interval = time.Hour
 	var text strings.Builder
 	for _, tc := range []struct {
 		name, section string
@@ -197,17 +189,9 @@ func TestSections(t *testing.T) {
 			reload: errors.New("rental.yml:\nline 1: fault"),
 		}},
 		{"starting", "attention", given{starting: true, enabled: []string{"plans"}, health: []health{state("plans", 0, nil)}}},
-		{"one collector fails, which does not make the API unreachable", "attention", given{health: []health{state("plans", 7*time.Minute, errDown), state("status", 0, failed("status 503"))}}},
-		{"unreachable", "attention", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, errDown), rare}}},
-		{"times out", "attention", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, timeout), rare}}},
-		{"errors", "attention", given{enabled: []string{"plans", "os"}, health: []health{state("plans", 5*time.Minute, rentalapi.ErrIncomplete), rare}}},
-		{"never reached", "attention", given{enabled: []string{"plans"}, health: []health{state("plans", 0, errDown)}}},
 		{"tokens", "attention", given{
 			accounts: []string{"lab", "main"}, enabled: []string{"plans", "account", "servers"},
 			health: []health{state("account", 9*time.Minute, refused), state("servers", 8*time.Minute, refused)},
-		}},
-		{"unreachable with a token that was rejected", "attention", given{
-			enabled: []string{"plans", "account"}, health: []health{state("account", 0, refused), state("plans", 2*time.Minute, errDown)},
 		}},
 		{"watches", "watches", given{
 			watches: []collector.Watch{{Name: "europe", Regions: []string{"Europe"}}, cheap, euros, {Name: "none"}},

@@ -21,7 +21,7 @@ const baseURL = "https://rental.example/api/v1"
 // parseFlags parses a command line with no other environment than env.
 func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 	t.Helper()
-	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", "HTTPS_PROXY", TokenEnvar} {
+	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", "HTTP_PROXY", "HTTPS_PROXY", TokenEnvar} {
 		t.Setenv(name, env[name])
 		if _, found := env[name]; !found {
 			_ = os.Unsetenv(name)
@@ -62,18 +62,25 @@ func mustLoad(t testing.TB, flags *Flags) *Config {
 	return config
 }
 
-// TestLoadPlainHTTP has the hosts to which tokens may be sent unencrypted, and others.
+// TestLoadPlainHTTP has the hosts to which tokens may be sent unencrypted, and others. While there is a
+// proxy, those for which Go would ask it are others.
 func TestLoadPlainHTTP(t *testing.T) {
 	enterConfigDir(t)
-	for host, allowed := range map[string]bool{
-		"127.0.0.1": true, "127.9.9.9:8080": true, "[::1]:80": true, "localhost": true, "LocalHost:1": true,
-		"rental.example": false, "10.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "127.1": false,
-		"localhost.example": false, "[::2]": false, "127.0.0.1.example": false,
+	simtest.WriteFile(t, "environment.yml", "api: {http: {proxy_from_environment: true}}")
+	simtest.WriteFile(t, "url.yml", "api: {http: {proxy_url: http://proxy.example}}")
+	for host, want := range map[string][]bool{ // without a proxy, with one of the environment, and with a proxy_url
+		"127.0.0.1": {true, true, false}, "127.9.9.9:8080": {true, true, false}, "[::1]:80": {true, true, false}, "[::ffff:127.0.0.1]": {true, true, false},
+		"localhost": {true, true, false}, "LocalHost:1": {true, false, false}, "[::1%25lo]": {true, true, false}, "localhost.": {false, false, false},
+		"rental.example": {false, false, false}, "10.0.0.1": {false, false, false}, "128.0.0.1": {false, false, false}, "0.0.0.0": {false, false, false}, "127.1": {false, false, false},
+		"localhost.example": {false, false, false}, "[::2]": {false, false, false}, "127.0.0.1.example": {false, false, false},
 	} {
-		_, err := load(t, parseFlags(t, nil, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=tokens/main"))
-		if (err == nil) != allowed {
-			t.Errorf("%s: got %v", host, err)
+		var got []bool
+		for _, file := range []string{"", "environment.yml", "url.yml"} {
+			env := map[string]string{"HTTP_PROXY": "http://proxy.example"}
+			_, err := load(t, parseFlags(t, env, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=tokens/main", "--config.file="+file))
+			got = append(got, err == nil)
 		}
+		simtest.AssertEqual(t, host, got, want)
 	}
 }
 

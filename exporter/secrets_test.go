@@ -3,10 +3,7 @@ package exporter
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,34 +80,6 @@ accounts: [{name: main, token: %[1]s}, {name: lab, token_file: %[1]s}, %[1]s]
 	for name, text := range map[string]fmt.Stringer{"the log": p.log, "the output": p.out, "the log of --once": once.log, "the output of --once": once.out} {
 		simtest.AssertNoSecrets(t, name, text.String())
 	}
-}
-
-// TestTokenByProxy has spellings of this machine's address: a token goes to no proxy without TLS. Those
-// for which Go would ask the proxy are faults of the configuration.
-func TestTokenByProxy(t *testing.T) {
-	var tokens atomic.Int64
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			tokens.Add(1)
-		}
-		w.WriteHeader(http.StatusBadGateway)
-	}))
-	defer proxy.Close()
-	t.Setenv("HTTP_PROXY", proxy.URL)
-	const fault = "plain HTTP not allowed with accounts"
-	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
-	for host, refused := range map[string]bool{
-		"127.0.0.1": false, "127.9.9.9": false, "localhost": false, "[::1]": false, "[::ffff:127.0.0.1]": false, "[0:0:0:0:0:0:0:1]": false,
-		"LocalHost": true, "localhost.": true, "127.1": true, "[::1%25lo]": false,
-	} {
-		for _, settings := range []string{"proxy_from_environment: true", "proxy_url: " + proxy.URL} {
-			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yml"), "api: {http: {"+settings+"}}")
-			p := finish(t, "--once", "--config.file="+file, "--api.token-file="+token, "--api.base-url=http://"+host+":1/api/v1")
-			isRefused := strings.Contains(p.log.String(), fault)
-			simtest.AssertEqual(t, host+" "+settings+": refused", isRefused, refused || strings.HasPrefix(settings, "proxy_url"))
-		}
-	}
-	simtest.AssertEqual(t, "tokens at the proxy", tokens.Load(), int64(0))
 }
 
 // TestLibraryLog has responses with more bytes than they announce, which net/http logs of a connection

@@ -61,7 +61,7 @@ func Main(ctx context.Context, env Environment) int {
 	limitMemory()
 	var text bytes.Buffer
 	o, cfg, err := prepare(ctx, env.Args, &text)
-	if cfg != nil {
+	if err == nil && cfg != nil {
 		err = run(ctx, o, env, cfg)
 	} else {
 		if err == nil {
@@ -75,26 +75,23 @@ func Main(ctx context.Context, env Environment) int {
 	return 0
 }
 
-// prepare returns the configuration to run with; nil if it has faults, or text is all that was asked for.
+// prepare returns the configuration to run with; nil if text is all that was asked for.
 func prepare(ctx context.Context, args []string, text io.Writer) (*options, *config.Config, error) {
 	o, err := parse(args, text)
-	if err != nil || o.printed {
+	switch {
+	case err != nil || o.printed:
 		return o, nil, err
-	}
-	if o.health {
+	case o.health:
 		fmt.Fprintln(text, "healthy")
 		return o, nil, o.healthcheck(ctx)
 	}
 	o.unknown = o.unknownVariables(os.Environ())
 	cfg, err := o.configure()
-	if err != nil {
-		return o, nil, err
-	}
-	if o.Check {
+	if err == nil && o.Check {
 		fmt.Fprintln(text, "configuration OK; API and tokens not tested: run with --once to ask the API")
 		return o, nil, nil
 	}
-	return o, cfg, nil
+	return o, cfg, err
 }
 
 // run exports once, or until ctx ends. It logs why that failed.
@@ -138,7 +135,7 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 		e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	if o.Demo {
-		e.demo = demo.New()
+		e.demo = simulator.New(simulator.Options{Accounts: demo.Accounts()})
 	}
 	e.api = rentalapi.New(name+"/"+version.Version, e.settings(cfg), e.registry)
 	e.runner = runner.New(logger, e.api)

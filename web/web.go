@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	cleanPath "path"
 	"regexp"
-	"strings"
+	"slices"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
 	"github.com/server-rental-exporter/server_rental_exporter/runner"
@@ -56,15 +55,15 @@ const (
 	discoveryPath = "/sd/servers"
 )
 
-// plainPath is a path that net/http takes literally.
-var plainPath = regexp.MustCompile(`^(/[!-~]+)+$`)
+// plainPath is a clean path that net/http takes literally.
+var plainPath = regexp.MustCompile(`^(/[\w:@~-][\w:@~.-]*)+$`)
 
 // CheckMetricsPath returns an error if the metrics cannot be served at path.
 func CheckMetricsPath(path string) error {
-	switch {
-	case !plainPath.MatchString(path), cleanPath.Clean(path) != path, strings.ContainsAny(path, "{}?#%"):
-		return errors.New("must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts")
-	case path == HealthyPath, path == readyPath, path == ReloadPath, path == discoveryPath:
+	if !plainPath.MatchString(path) {
+		return errors.New("must be like /metrics: ASCII letters, digits and _-.~:@ between slashes")
+	}
+	if slices.Contains([]string{HealthyPath, readyPath, ReloadPath, discoveryPath}, path) {
 		return errors.New("is served by the exporter itself")
 	}
 	return nil

@@ -1,10 +1,7 @@
 // Package demo has the accounts and the watches of the exporter's demo.
 package demo
 
-import (
-	"github.com/server-rental-exporter/server_rental_exporter/collector"
-	"github.com/server-rental-exporter/server_rental_exporter/simulator"
-)
+import "github.com/server-rental-exporter/server_rental_exporter/collector"
 
 // Accounts returns the names of the accounts by token.
 func Accounts() map[string]string {
@@ -19,9 +16,4 @@ func Watches() []collector.Watch {
 		{Name: "midrange", MinMemoryGiB: &memory, MaxUSDPerMonth: &midrange}, // hits every few minutes
 		{Name: "gpu-in-frankfurt", Locations: []string{"fra"}, GPU: &gpu},
 	}
-}
-
-// New returns a simulated provider with the accounts.
-func New() *simulator.Simulator {
-	return simulator.New(simulator.Options{Accounts: Accounts()})
 }

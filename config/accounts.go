@@ -105,9 +105,6 @@ func (l *loader) addFound(places map[string]string) {
 // Kubernetes leaves for a moment, names that begin with a dot, as its ..data, and files of editors.
 func search(pattern string) (files []string, err error) {
 	files, err = doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors(), doublestar.WithFilesOnly(), doublestar.WithNoHidden())
-	if pattern == "" || errors.Is(err, doublestar.ErrBadPattern) {
-		return nil, errors.New("invalid pattern: must be like /run/secrets/rental/*")
-	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		base, _ := doublestar.SplitPattern(filepath.Clean(pattern)) // to which its path is relative
 		pathErr.Path = filepath.Join(base, pathErr.Path)
@@ -162,9 +159,6 @@ func (a Account) ReadToken() (token string, err error) {
 	token = string(bytes.TrimSpace(content))
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
-	}
-	if strings.ContainsAny(token[:1]+token[len(token)-1:], "\"'") {
-		return "", errors.New("invalid token: must be without quotes, which docker --env-file keeps")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("invalid token: must be printable ASCII without spaces, and nothing else")

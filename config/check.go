@@ -146,9 +146,6 @@ func (l *loader) checkCollectors() {
 		l.checkCollector(r)
 	}
 	public, account := l.requestRates()
-	if !l.mayHaveAccounts() {
-		account = 0
-	}
 	l.checkRateLimit("api.rate_limit.public", l.API.RateLimit.Public, maxPublic, public)
 	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, account)
 }
@@ -161,7 +158,7 @@ func (l *loader) requestRates() (public, account float64) {
 		timing, isEnabled := l.Collectors[r.Name]
 		rate := float64(max(1, r.MaxRequests)) * float64(time.Minute) / float64(cmp.Or(timing.SoldOutInterval, timing.Interval))
 		switch {
-		case !isEnabled:
+		case !isEnabled, r.Account && !l.mayHaveAccounts():
 		case r.Account:
 			account += rate
 		default:

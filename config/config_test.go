@@ -118,8 +118,6 @@ func enterConfigDir(t testing.TB) {
 		"faulty/b.token":     secret,
 		"tokens/main":        secret + "-main-token\n",
 		"tokens/second":      "  " + secret + "-second-token  \n\n",
-		"tokens/quoted":      `"` + secret + `"`,
-		"tokens/opened":      secret + "'",
 		"tokens/large":       strings.Repeat(secret, 20_000),
 		"tokens/utf16":       "\xff\xfe" + secret,
 		"tokens/words":       "Bearer " + secret,

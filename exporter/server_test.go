@@ -3,7 +3,6 @@ package exporter
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -46,26 +45,6 @@ func TestHealthcheck(t *testing.T) {
 			assertHealthy(t, finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.URL, "http://")))
 		})
 	}
-}
-
-// TestIdleClients has more idle connections than requests are served at a time: new ones, ones with a part
-// of a request, and ones that made a request.
-func TestIdleClients(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--demo")
-	address := strings.TrimPrefix(p.URL, "http://")
-	for i := range 3 * maxRequests {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-		request := []string{"", "GET /-/healthy HTTP/1.1\r\n", "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"}[i%3]
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-	}
-	assertHealthy(t, finish(t, "--healthcheck", "--web.listen-address="+address))
 }
 
 // TestLimit has as many requests that hang as are served at a time: reloads, and then pages.

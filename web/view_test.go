@@ -272,6 +272,17 @@ func TestSections(t *testing.T) {
 	simtest.Golden(t, filepath.Join("testdata", "sections.txt"), text.String())
 }
 
+// TestLongTable has more plans than a table shows.
+func TestLongTable(t *testing.T) {
+	var plans []series
+	for i := range 103 {
+		plans = append(plans, seriesOf("plan_info", 1, fmt.Sprint("plan-", i), strings.Repeat("long name ", 20)))
+	}
+	text := given{series: plans}.text(t, "plans")
+	simtest.AssertEqual(t, "rows, and those with a whole name", []int{strings.Count(text, "plan-"), strings.Count(text, strings.Repeat("long name ", 20))}, []int{100, 0})
+	simtest.AssertEqual(t, "says how many are missing", strings.Contains(text, "and 3 more"), true)
+}
+
 // TestUndefinedMetric asserts that a page which reads a metric that was renamed is an error.
 func TestUndefinedMetric(t *testing.T) {
 	defer func() { simtest.AssertEqual(t, "panic", recover(), any("undefined metric: plan_stock")) }()

@@ -15,28 +15,22 @@ import (
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.
 func TestMetricsDocument(t *testing.T) {
-	rest := runner.Definitions()
-	// take removes the metrics whose names begin with a prefix from the rest.
-	take := func(prefix string) (taken []*metric.Definition) {
-		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool {
-			begins := strings.HasPrefix(d.Name, metric.Namespace+prefix)
-			if begins {
-				taken = append(taken, d)
-			}
-			return begins
-		})
-		return taken
-	}
 	var data struct {
 		Resources                  []collector.Resource
 		Watches, Exporter, Derived []*metric.Definition
 	}
 	data.Resources = collector.Resources()
-	for _, r := range data.Resources {
-		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool { return slices.Contains(r.Metrics, d) })
+	for _, d := range runner.Definitions() {
+		switch name := strings.TrimPrefix(d.Name, metric.Namespace); {
+		case slices.ContainsFunc(data.Resources, func(r collector.Resource) bool { return slices.Contains(r.Metrics, d) }):
+		case strings.HasPrefix(name, "watch_"):
+			data.Watches = append(data.Watches, d)
+		case strings.HasPrefix(name, "exporter_"):
+			data.Exporter = append(data.Exporter, d)
+		default:
+			data.Derived = append(data.Derived, d)
+		}
 	}
-	data.Watches, data.Exporter, data.Derived = take("watch_"), take("exporter_"), rest
-
 	document, err := template.ParseFiles("../docs/metrics.md.tmpl")
 	if err != nil {
 		t.Fatal(err)

@@ -218,7 +218,6 @@ func TestSections(t *testing.T) {
 				seriesOf("configuration_info", 1, "main", "c2", "other", "ams", "", "b"), seriesOf("configuration_in_stock", 1, "main", "c2"), seriesOf("configuration_info", 1, "main", "c3"),
 			},
 		}},
-		{"saved configurations that are not known", "configurations", given{health: []health{state("configurations", 0, errDown)}}},
 		{"plans", "plans", given{
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
 			series: []series{
@@ -250,7 +249,6 @@ func TestSections(t *testing.T) {
 				seriesOf("server_info", 1, "main", "s1"), seriesOf("server_renews_timestamp_seconds", unix(-3*day), "main", "s1"),
 			},
 		}},
-		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, enabled: []string{"servers"}}},
 		{"the most urgent date first", "accounts", given{accounts: []string{"a", "b", "c"}, enabled: []string{"account", "servers"}, series: []series{
 			seriesOf("account_funded_until_timestamp_seconds", unix(8*day+midnight), "a"), seriesOf("account_funded_until_timestamp_seconds", unix(7*day+midnight), "b"),
 			seriesOf("server_status", 1, "a", "s1", "active"), seriesOf("server_renews_timestamp_seconds", unix(7*day), "a", "s1"),

@@ -94,7 +94,7 @@ func TestAccountDoesNotPrintItsToken(t *testing.T) {
 }
 
 // enterConfigDir makes a directory with the files of testdata and tokens the working
-// directory. Directory files is like a Secret that Kubernetes mounts.
+// directory, which is also called sub. Directory files is like a Secret that Kubernetes mounts.
 func enterConfigDir(t testing.TB) {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,31 +124,11 @@ func enterConfigDir(t testing.TB) {
 	} {
 		simtest.WriteFile(t, name, content)
 	}
-	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere", "loop": "loop"} {
+	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere", "loop": "loop", "sub": "."} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// TestPaths has each path of the configuration file: it is relative to the file, and not to the
-// working directory.
-func TestPaths(t *testing.T) {
-	t.Chdir(t.TempDir())
-	simtest.AssertEqual(t, "error", os.Mkdir("sub", 0o700), nil)
-	simtest.WriteCertificate(t, "sub")
-	simtest.WriteFile(t, "sub/text", secret)
-	simtest.WriteFile(t, "sub/found", secret)
-	simtest.WriteFile(t, "sub/rental.yml", `
-api: {http: {tls_config: {ca_file: cert.pem, cert_file: cert.pem, key_file: key.pem}, http_headers: {X-Team: {files: [text]}}}}
-accounts: [{name: main, token_file: text}]
-account_files: [fo*]
-`)
-	c := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file=sub/rental.yml"))
-	tls := c.API.HTTP.TLSConfig
-	simtest.AssertEqual(t, "paths",
-		[]string{tls.CAFile, tls.CertFile, tls.KeyFile, c.API.HTTP.HTTPHeaders.Headers["X-Team"].Files[0], c.Accounts[0].TokenFile, c.Accounts[1].TokenFile},
-		[]string{"sub/cert.pem", "sub/cert.pem", "sub/key.pem", "sub/text", "sub/text", "sub/found"})
 }
 
 // TestShardOf grows from each number of shards to the next: accounts move to the new shard

@@ -37,7 +37,7 @@ func (c connection) Read(p []byte) (int, error) {
 }
 
 // decodeContent calls read with a decoder of a body: without gzip, which is known by its first bytes,
-// whatever the header says, and without a byte order mark. One that is no JSON object, or is too large,
+// whatever the header says, and without a byte order mark. One that is no JSON, or is too large,
 // fails with an error that repeats nothing of it.
 func decodeContent(ctx context.Context, body io.Reader, turn *semaphore.Weighted, read func(*json.Decoder) error) error {
 	c := &content{ctx: ctx, turn: turn}
@@ -58,7 +58,7 @@ func decodeContent(ctx context.Context, body io.Reader, turn *semaphore.Weighted
 	return err
 }
 
-// openContent returns the text of a body, which begins with a brace, or a few blanks and one.
+// openContent returns the text of a body.
 func openContent(body io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReader(body)
 	if start, _ := text.Peek(2); string(start) == "\x1f\x8b" {
@@ -71,17 +71,10 @@ func openContent(body io.Reader) (*bufio.Reader, error) {
 	if start, _ := text.Peek(3); string(start) == "\ufeff" {
 		_, _ = text.Discard(3)
 	}
-	start, err := text.Peek(512)
-	start = bytes.TrimLeft(start, " \t\r\n")
-	switch {
-	case bytes.HasPrefix(start, []byte("{")), err != nil && !errors.Is(err, io.EOF):
-		return text, nil // the decoder gets an error after what is before it
-	case bytes.HasPrefix(start, []byte("<")):
+	if start, _ := text.Peek(512); bytes.HasPrefix(bytes.TrimSpace(start), []byte("<")) {
 		return nil, &Error{Reason: Decode, Err: errors.New("response: a web page"), Hint: "api.base_url probably leads to a site and not to the API"}
-	case len(start) == 0:
-		return nil, errors.New("empty")
 	}
-	return nil, errors.New("not a JSON object")
+	return text, nil
 }
 
 // content is the text of a body within its bounds, for its decoder.

@@ -224,7 +224,7 @@ func each(dec *json.Decoder, start json.Delim, f func() error) error {
 	case first == nil:
 		return fmt.Errorf("null: %w", ErrIncomplete)
 	case first != start:
-		return errors.New("not an array")
+		return errors.New(map[json.Delim]string{'[': "not an array", '{': "response: not an object"}[start])
 	}
 	for dec.More() {
 		if err := f(); err != nil {

@@ -202,6 +202,7 @@ func TestContent(t *testing.T) {
 		"gzip":            {pack(emptyList), "gzip", ""},
 		"unnamed gzip":    {pack(emptyList), "", ""},
 		"BOM":             {"\ufeff" + emptyList, "", ""},
+		"blanks":          {strings.Repeat(" \n", 1000) + emptyList, "", ""},
 		"BOM in gzip":     {pack("\ufeff" + emptyList), "gzip", ""},
 		"only named gzip": {emptyList, "gzip", ""},
 		"cut gzip":        {pack(emptyList)[:20], "gzip", "response: unexpected EOF"},

@@ -38,20 +38,17 @@ type API struct {
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
 
-	// Turns for large responses, of public requests and of accounts.
-	publicTurn, accountTurn *semaphore.Weighted
+	permits sync.Map // maps what they are for to a *semaphore.Weighted
 
 	mu       sync.Mutex // guards the rest, and what is known of the accounts
 	limiters map[Fingerprint]*limiter
-	permits  map[string]*semaphore.Weighted
 }
 
 // New returns an API that sends userAgent with each request. It registers the metrics of
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}, permits: map[string]*semaphore.Weighted{}}
-	a.publicTurn, a.accountTurn = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}}
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -86,23 +83,21 @@ type Client struct {
 
 	turn  *semaphore.Weighted // for its large responses
 	files *semaphore.Weighted // for what may wait for a file
+	hangs sync.Map            // maps a path to whether its last request timed out
 
 	// These are guarded by the mutex of the API.
-	hangs            map[string]bool // paths whose last request timed out
-	sent             Fingerprint     // the last token that was read
-	rejected         *bool           // whether the API last refused the token; nil if that is not known
-	limit, remaining *float64        // the RateLimit headers; nil if not known
+	sent             Fingerprint // the last token that was read
+	rejected         *bool       // whether the API last refused the token; nil if that is not known
+	limit, remaining *float64    // the RateLimit headers; nil if not known
 }
 
 // Client returns the client of an account, or the public one without account and token. Its
 // requests go to the present base URL, also after another one was set.
 func (a *API) Client(account string, token Token) *Client {
-	c := &Client{
-		api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL,
-		turn: a.accountTurn, files: semaphore.NewWeighted(maxFiles), hangs: map[string]bool{},
-	}
+	c := &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL, files: semaphore.NewWeighted(maxFiles)}
+	c.turn = a.permitsFor("large responses of accounts", 1)
 	if token == nil {
-		c.token, c.turn = func() (string, error) { return "", nil }, a.publicTurn
+		c.token, c.turn = func() (string, error) { return "", nil }, a.permitsFor("large public responses", 1)
 	}
 	return c
 }
@@ -146,9 +141,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 	if errors.Is(ctx.Err(), context.Canceled) { // cut off, not failed
 		return r, ctx.Err()
 	}
-	c.api.mu.Lock()
-	c.hangs[path] = err != nil && ErrorOf(err).Reason == Timeout
-	c.api.mu.Unlock()
+	c.hangs.Store(path, err != nil && ErrorOf(err).Reason == Timeout)
 	c.api.requests.WithLabelValues(path, code).Inc()
 	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
 	return r, err
@@ -189,9 +182,10 @@ func (c *Client) readToken(ctx context.Context, path string) (string, error) {
 	if err == nil {
 		return token, nil
 	}
+	c.hangs.Store(path, errors.Is(err, errFile))
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
-	c.rejected, c.hangs[path] = new(true), errors.Is(err, errFile)
+	c.rejected = new(true)
 	return "", &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 }
 

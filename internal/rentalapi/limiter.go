@@ -70,16 +70,16 @@ const (
 
 // permits returns those for requests to a path. Accounts that hang there share others.
 func (c *Client) permits(path string) *semaphore.Weighted {
-	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	n := int64(maxRequests)
-	if c.hangs[path] {
-		path, n = path+" hanging", maxHangingRequests
+	if hangs, _ := c.hangs.Load(path); hangs == true {
+		return c.api.permitsFor(path+" hanging", maxHangingRequests)
 	}
-	if c.api.permits[path] == nil {
-		c.api.permits[path] = semaphore.NewWeighted(n)
-	}
-	return c.api.permits[path]
+	return c.api.permitsFor(path, maxRequests)
+}
+
+// permitsFor returns the n permits for something.
+func (a *API) permitsFor(what string, n int64) *semaphore.Weighted {
+	permits, _ := a.permits.LoadOrStore(what, semaphore.NewWeighted(n))
+	return permits.(*semaphore.Weighted)
 }
 
 // wait returns when a request may be sent, with its token, or fails with an *Error or the cause of ctx. It

@@ -230,7 +230,7 @@ func (c *Client) read(ctx context.Context, resp *http.Response, r *Response, wai
 func statusError(status int, until time.Time) *Error {
 	reasons := map[int]Reason{401: Unauthorized, 429: RateLimited, 503: Unavailable}
 	e := &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: fmt.Errorf("status %d", status)}
-	if status >= 300 && status < 400 && status != http.StatusNotModified {
+	if status >= 300 && status < 400 {
 		e.Hint = "redirects are not followed: set api.base_url to the API's final address"
 	}
 	return e

@@ -120,11 +120,8 @@ func TestFailures(t *testing.T) {
 		"no JSON":            {simtest.Reply(200, http.Header{"Content-Encoding": {secret}}, secret), Decode, "200", "response: no valid JSON at byte 0"},
 		"empty":              {reply(200, " \n"), Decode, "200", "response: no valid JSON at byte 0"},
 		"damaged gzip":       {reply(200, "\x1f\x8b"+secret), Decode, "200", "response: gzip: invalid header"},
-		"304":                {reply(304, ``), Status, "304", "status 304"},
-		"101":                {raw("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Status, "101", "status 101"},
 		"endless":            {endless(200), TooLarge, "200", "response is too large"},
 		"endless error":      {endless(500), Status, "500", "status 500"},
-		"a byte per second":  {trickle, Timeout, "200", timedOut},
 		"large header":       {raw("HTTP/1.1 200 x\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n"), TooLarge, "error", tooLarge},
 		"secret as status":   {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
 		"secret as header":   {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},
@@ -174,13 +171,6 @@ func endless(status int) http.HandlerFunc {
 		for err == nil {
 			_, err = io.WriteString(w, strings.Repeat("x", 32<<10))
 		}
-	}
-}
-
-func trickle(w http.ResponseWriter, r *http.Request) {
-	for r.Context().Err() == nil {
-		begin(w, " ")
-		time.Sleep(time.Second)
 	}
 }
 

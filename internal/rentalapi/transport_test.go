@@ -215,7 +215,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestTimeouts has connections that never come, or get no byte: the error says what was waited for.
+// TestTimeouts has connections that never come, or get no byte: where they go, and what is said to be waited
+// for.
 func TestTimeouts(t *testing.T) {
 	silent := func(ctx context.Context, network, address string) (net.Conn, error) {
 		httptrace.ContextClientTrace(ctx).ConnectDone(network, address, nil) // as a net.Dialer does
@@ -228,23 +229,28 @@ func TestTimeouts(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	for _, c := range []struct {
-		base, proxy string
-		dial        func(context.Context, string, string) (net.Conn, error)
-		want        string
+		base, proxy, noProxy string
+		dial                 func(context.Context, string, string) (net.Conn, error)
+		address, want        string
 	}{
-		{"http://rental.example", "", never, "dial: timed out"},
-		{"http://rental.example", "", silent, "response: timed out"},
-		{"https://rental.example", "", silent, "TLS handshake: timed out"},
-		{"https://rental.example", "proxy.example", silent, "proxyconnect: timed out"},
+		{"http://rental.example", "", "", never, "rental.example:80", "dial: timed out"},
+		{"http://rental.example", "", "", silent, "rental.example:80", "response: timed out"},
+		{"https://bücher.example", "", "", silent, "xn--bcher-kva.example:443", "TLS handshake: timed out"},
+		{"https://rental.example", "proxy.example", "other.example", silent, "proxy.example:80", "proxyconnect: timed out"},
+		{"https://rental.example", "proxy.example", ".example", silent, "rental.example:443", "TLS handshake: timed out"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var cfg promconfig.HTTPClientConfig
 			if c.proxy != "" {
-				cfg.ProxyURL.URL = &url.URL{Scheme: "http", Host: c.proxy}
+				cfg.ProxyURL.URL, cfg.NoProxy = &url.URL{Scheme: "http", Host: c.proxy}, c.noProxy
 			}
-			began := time.Now()
-			client := clientTo(t, c.base, cfg, c.dial)
-			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client, "/plans")), c.want)
+			began, dialed := time.Now(), ""
+			client := clientTo(t, c.base, cfg, func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialed = address
+				return c.dial(ctx, network, address)
+			})
+			err := fetchList(t.Context(), client, "/plans")
+			simtest.AssertEqual(t, "address and error", []string{dialed, errorText(err)}, []string{c.address, c.want})
 			simtest.AssertEqual(t, "duration", time.Since(began), time.Minute)
 		})
 	}

@@ -28,6 +28,11 @@ func TestUnusableResponse(t *testing.T) {
 		h.runFor(2 * time.Minute)
 		h.assertEqual("data during the fault", during, without(h.data(), families(victim)...))
 		h.assertSuccess()
+		for _, c := range h.set.Health() { // the failure is kept
+			if failed := c.Collector == "status"; failed != (c.Failure != nil) || failed && (c.Err != nil || !c.FailedAt.Before(c.LastSuccess) || c.FailedAt.IsZero()) {
+				t.Errorf("%s: failure %v at %s, last success %s, error %v", c.Collector, c.Failure, c.FailedAt, c.LastSuccess, c.Err)
+			}
+		}
 		h.log.Assert(t, `level=info collector=status msg="collector recovered"`)
 	})
 }
@@ -35,15 +40,12 @@ func TestUnusableResponse(t *testing.T) {
 // TestStateLogger asserts that a cause of failure is logged once until the collector
 // recovers, and a cause of invalid items once until it is gone.
 func TestStateLogger(t *testing.T) {
-	wrong := rentalapi.FieldError{Field: "name", Problem: "not a string"}
-	soon := rentalapi.FieldError{Field: "created_at", Problem: "not a time"}
-	of := func(item string, e rentalapi.FieldError) rentalapi.FieldError {
-		e.Item = item
-		return e
-	}
 	invalid := func(n int, causes ...rentalapi.FieldError) rentalapi.Invalid {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
+	wrong := rentalapi.FieldError{Item: "b", Field: "name", Problem: "not a string"}
+	other := rentalapi.FieldError{Item: "d", Field: "name", Problem: "not a string"}
+	soon := rentalapi.FieldError{Item: "e", Field: "created_at", Problem: "not a time"}
 	broken := &rentalapi.Error{Reason: rentalapi.Status, Err: errors.New("status 500")}
 	backoff := &rentalapi.Error{Reason: rentalapi.Unavailable, Err: errors.New("no request made")}
 	var log simtest.Log
@@ -58,16 +60,14 @@ func TestStateLogger(t *testing.T) {
 		{err: broken},
 		{err: backoff, want: []string{`level=error msg="collector failed" err="no request made"`}},
 		{err: broken},
-		{err: backoff},
 		{want: []string{`level=info msg="collector recovered"`}},
 		{err: broken, want: []string{`level=error msg="collector failed" err="status 500"`}},
 		{want: []string{`level=info msg="collector recovered"`}},
 
-		{invalid: invalid(2, of("b", wrong)), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},
-		{invalid: invalid(3, of("d", wrong), of("e", soon)), want: []string{`item=e field=created_at problem="not a time" items=3`}},
-		{invalid: invalid(1, of("c", wrong))},
+		{invalid: invalid(2, wrong), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},
+		{invalid: invalid(3, other, soon), want: []string{`item=e field=created_at problem="not a time" items=3`}},
 		{want: []string{`level=info msg="all items valid again"`}},
-		{invalid: invalid(1, of("c", wrong)), want: []string{`msg="invalid item" item=c`}},
+		{invalid: invalid(1, other), want: []string{`msg="invalid item" item=d`}},
 	} {
 		if step.err != nil {
 			l.recordFailure(step.err)

@@ -2,7 +2,6 @@ package exposition
 
 import (
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -99,21 +98,6 @@ func (h *harness) scrape(encoding string) simtest.Response {
 func (h *harness) values(t *testing.T) []float64 {
 	t.Helper()
 	return slices.Collect(maps.Values(h.scrape("").Exposition(t).WithPrefix("server_rental_test_of_seconds{")))
-}
-
-// run runs the publisher in a synctest bubble until the test ends.
-func (h *harness) run(t *testing.T) {
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		h.Publisher.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-done
-	})
-	synctest.Wait()
 }
 
 // decompress returns the body, of which a gzip reader must read all as one member.
@@ -226,7 +210,7 @@ func TestRun(t *testing.T) {
 			if c.expires > 0 {
 				h.expires = time.Now().Add(c.expires)
 			}
-			h.run(t)
+			go h.Publisher.Run(t.Context())
 			time.Sleep(c.work)
 			synctest.Wait()
 			simtest.AssertEqual(t, "value", h.values(t), []float64{1.25})

@@ -89,7 +89,7 @@ func (r *Runner) Events() []collector.Event {
 
 // stepWatches matches the watches with the present public data, and returns their events.
 func (r *Runner) stepWatches() []collector.Event {
-	events, unmatched := collector.StepWatches(r.watches, r.public().data().Data, wallClock())
+	events, unmatched := collector.StepWatches(r.watches, r.accounts[0].data().Data, wallClock())
 	if unmatched > 0 && r.unmatched == 0 {
 		level.Warn(r.logger).Log("msg", "watches match too many plans, and some are not shown", "watches", unmatched, "limit", collector.MaxMatches)
 	}

@@ -25,7 +25,7 @@ import (
 
 // Spec says what is collected.
 type Spec struct {
-	API        string                      // identifies the API: if it changes, all data is dropped
+	API        string                      // identifies the API, and is not empty: if it changes, all data is dropped
 	Collectors map[string]collector.Timing // the enabled ones, by name
 	Accounts   []AccountSpec               // their names are distinct
 	Watches    []collector.Watch           // their names are distinct
@@ -140,8 +140,7 @@ func (r *Runner) Wait() { r.running.Wait() }
 // stays true.
 func (r *Runner) Ready() bool {
 	r.mu.Lock()
-	jobs, configured := r.jobs(), r.public().identity != ""
-	tried := configured && !slices.ContainsFunc(jobs, func(j *job) bool { return !j.health.Tried() })
+	tried := r.spec.API != "" && !slices.ContainsFunc(r.jobs(), func(j *job) bool { return !j.health.Tried() })
 	r.mu.Unlock()
 	if tried && !r.ready.Load() {
 		r.Publisher.Publish()
@@ -154,7 +153,7 @@ func (r *Runner) Ready() bool {
 // ones, which use none.
 type account struct {
 	name     string
-	identity string // identifies the API and the token; empty before the first configuration
+	identity string // identifies the API and the token
 	client   *rentalapi.Client
 	jobs     []*job // sorted like the resources
 
@@ -225,9 +224,6 @@ func (r *Runner) enable(a *account, collectors map[string]collector.Timing, dela
 	}
 	return added
 }
-
-// public returns the account without a name, which sorts first.
-func (r *Runner) public() *account { return r.accounts[0] }
 
 // jobs returns the jobs of all accounts, in their order.
 func (r *Runner) jobs() []*job {

@@ -27,7 +27,8 @@ type Handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v, contentType := negotiate(r.Header)
+	accepted := expfmt.NegotiateAccept(r.Header, formats...)
+	v := variant{expfmt.NewFormat(accepted.FormatType()), acceptsGzip(r.Header.Values("Accept-Encoding"))}
 	names := r.URL.Query()["name[]"]
 	h.Publisher.lastUsed.Store(v, time.Now()) // the variant is encoded in advance from now on
 	t := h.gather(h.Publisher.encode(h.Publisher.current(), v, names), v, names)
@@ -35,7 +36,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError(t.err)
 	}
 	header := w.Header()
-	header.Set("Content-Type", contentType)
+	header.Set("Content-Type", string(accepted))
 	header["Vary"] = append(header["Vary"], "Accept", "Accept-Encoding")
 	if v.gzip {
 		header.Set("Content-Encoding", "gzip")
@@ -80,8 +81,8 @@ func gzipMember(t text) net.Buffers {
 	return slices.Concat(net.Buffers{[]byte(gzipHeader)}, t.body, net.Buffers{trailer})
 }
 
-// variant is one form of the response. Its format has no escaping scheme: as no name needs
-// escaping, all schemes give the same bytes.
+// variant is one form of the response. Its format has neither version nor escaping scheme: both versions of
+// OpenMetrics give the same bytes, and so do all schemes, as no name needs escaping.
 type variant struct {
 	format expfmt.Format
 	gzip   bool
@@ -89,13 +90,6 @@ type variant struct {
 
 // formats are those that are offered.
 var formats = []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
-
-// negotiate returns the variant of a response, and the content type with its parameters. Both
-// versions of OpenMetrics have the same variant.
-func negotiate(h http.Header) (v variant, contentType string) {
-	accepted := expfmt.NegotiateAccept(h, formats...)
-	return variant{expfmt.NewFormat(accepted.FormatType()), acceptsGzip(h.Values("Accept-Encoding"))}, string(accepted)
-}
 
 // acceptsGzip returns whether a client names gzip, with a quality above 0.
 func acceptsGzip(accept []string) bool {

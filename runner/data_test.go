@@ -114,9 +114,13 @@ func TestFundedUntilExposed(t *testing.T) {
 		change(100.0, cheap)
 		assertUntil(2*time.Minute, "balance again", "2000-03-20")
 		h.Inject(simtest.Fault{Path: "/account", Kind: simtest.Respond, Status: 500})
+		fetched := h.values("exporter_collector_last_success_timestamp_seconds")["account main"]
 		assertUntil(9*time.Minute, "balance of nine minutes ago", "2000-03-20")
 		assertUntil(2*time.Minute, "balance too old", "absent")
 		h.assertEqual("cost", h.values("account_cost_usd_per_month"), map[string]float64{"main": 50})
+		h.assertEqual("last success", h.values("exporter_collector_last_success_timestamp_seconds")["account main"], fetched)
+		h.assertEqual("data that is shown", len(h.values("exporter_collector_data_timestamp_seconds")), 1)
+		h.assertEqual("collectors with invalid items", len(h.values("exporter_collector_invalid_items")), 2)
 	})
 }
 

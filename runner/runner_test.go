@@ -37,30 +37,6 @@ func requestsPer(public, account int) map[string]int {
 	return counts
 }
 
-// TestMaxAge lets all requests fail after a good start: the data are kept until
-// max_age has passed since they were fetched.
-func TestMaxAge(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		const maxAge, last = 10 * time.Minute, "exporter_collector_last_success_timestamp_seconds"
-		c := configure(time.Minute, maxAge)
-		c.Watches = []collector.Watch{{Name: "gpu", GPU: new(true)}}
-		h.run(c)
-		h.runFor(30 * time.Second)
-		want, fetched := h.data(), h.values(last)
-		h.Inject(simtest.Fault{Kind: simtest.Drop})
-		time.Sleep(maxAge - 30*time.Second - time.Millisecond)
-		synctest.Wait()
-		h.assertEqual("data just before max_age", h.data(), want)
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
-		h.assertEqual("data after max_age", h.data(), map[string]float64{})
-		h.assertEqual("its age", h.values("exporter_collector_data_timestamp_seconds"), map[string]float64{})
-		h.assertSuccess(collector.Resources()...)
-		h.assertEqual("last success", h.values(last), fetched)
-		h.assertEqual("invalid_items", len(h.values("exporter_collector_invalid_items")), len(collector.Resources()))
-	})
-}
-
 // TestReady asserts that a set is ready once every collector was tried, and publishes the outcome
 // by then. An account that is added later does not change that it is ready.
 func TestReady(t *testing.T) {
@@ -239,7 +215,9 @@ func TestMemoryOfAccounts(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, step := range []time.Duration{8 * time.Hour, -24 * time.Hour} {
 		subtest(t, step.String(), func(_ *testing.T, h *harness) {
-			h.run(configure(time.Hour, 6*time.Hour, "plans"))
+			c := configure(time.Hour, 6*time.Hour, "plans")
+			c.Watches = []collector.Watch{{Name: "gpu", GPU: new(true)}}
+			h.run(c)
 			h.set.Run(h.ctx)
 			h.settle()
 			set := func() {
@@ -257,7 +235,7 @@ func TestClockSteps(t *testing.T) {
 			h.Inject(simtest.Fault{Kind: simtest.Drop})
 			h.runFor(time.Hour)
 			set()
-			h.assertEqual("plans while the provider is down", len(h.published("plan_in_stock")), 0)
+			h.assertEqual("plans while the provider is down", len(h.published("plan_in_stock"))+len(h.published("watch_plans")), 0)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -117,6 +116,9 @@ func TestCacheExpiryShows(t *testing.T) {
 				expiry = expiry.Add(cacheTime)
 				time.Sleep(time.Until(expiry.Add(3 * time.Second)))
 				h.assertEqual("ongoing", h.values("incidents_ongoing")[""], float64(ongoing))
+				if late := h.values("exporter_collector_data_timestamp_seconds")["status "] - float64(expiry.Unix()); age && (late < 0 || late > 2) {
+					t.Errorf("data of %v seconds after it was made, want up to 2", late)
+				}
 			}
 			if n := len(h.Requests()) - requests; n < fetches || n > fetches+1 {
 				t.Errorf("got %d requests in %d cache times", n, fetches)
@@ -171,28 +173,6 @@ func TestAccountsInStep(t *testing.T) {
 			all[jitter] = true
 		}
 		h.assertEqual("different delays", len(all), 3)
-	})
-}
-
-// TestDataTimestamp has a header Age in every response, and histories of several pages.
-func TestDataTimestamp(t *testing.T) {
-	const name = "exporter_collector_data_timestamp_seconds"
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.Inject(simtest.Fault{Header: http.Header{"Age": {"17"}}})
-		h.Change(func(w *simulator.World) {
-			a := w.Accounts[simtest.MainToken]
-			a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(250, time.Now())
-		})
-		h.run(configure(time.Hour, 2*time.Hour))
-		h.settle()
-		want := map[string]float64{}
-		for _, r := range collector.Resources() {
-			want[r.Name+" "+accountOf(r)] = float64(start.Add(-17*time.Second).UnixMilli()) / 1000
-			if r.Account {
-				want[r.Name+" main"] += accountStagger.Seconds()
-			}
-		}
-		h.assertEqual("data", h.values(name), want)
 	})
 }
 

@@ -40,13 +40,11 @@ type wire struct {
 		Model string
 		Size  *Count `api:"optional"`
 	} `api:"optional"`
-
-	hidden string
 }
 
 const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 15, "eur": 2}, "active": true,
 	"tags": ["a", "b"], "disks": [{"size": 1, "speed": 2}], "locations": {"fra": {"components": {"network": "up", "power": "down"}}},
-	"other_name": "y", "card": {"model": "z", "size": 3}, "hidden": 5, "more": [1]}`
+	"other_name": "y", "card": {"model": "z", "size": 3}, "more": [1]}`
 
 // TestGoldenFields decodes an item of which a part is replaced: the errors, and the fields that
 // differ from those of the whole item as encoding/json reads it.
@@ -66,10 +64,9 @@ func TestGoldenFields(t *testing.T) {
 		var after wire
 		errs := new(fieldDecoder).decodeFields([]byte(strings.Replace(whole, old, replacement, 1)), &after)
 		outcome = fmt.Sprint(errs)
-		simtest.AssertEqual(t, "field without a name in the API", after.hidden, "")
 		for field, value := range reflect.ValueOf(after).Fields() {
 			was := reflect.ValueOf(before).FieldByIndex(field.Index)
-			if field.IsExported() && !reflect.DeepEqual(value.Interface(), was.Interface()) {
+			if !reflect.DeepEqual(value.Interface(), was.Interface()) {
 				outcome += " " + field.Name + "=" + string(simtest.Encode(t, value.Interface()))
 			}
 		}

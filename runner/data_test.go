@@ -38,12 +38,8 @@ func TestActiveServersOverTime(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 			found, err := collector.ActiveServers(h.set.Accounts())
-			got := 0
-			if err == nil {
-				got = len(found)
-			}
-			if got != servers || !errors.Is(err, want) {
-				t.Errorf("%s: got %d servers and error %v, want %d and %v", what, got, err, servers, want)
+			if len(found) != servers || !errors.Is(err, want) {
+				t.Errorf("%s: got %d servers and error %v, want %d and %v", what, len(found), err, servers, want)
 			}
 		}
 		after(time.Second, "before the first response", 0, collector.ErrIncompleteServers)

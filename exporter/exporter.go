@@ -89,6 +89,9 @@ func prepare(ctx context.Context, args []string, text io.Writer) (*options, *con
 	cfg, err := o.configure()
 	if err == nil && o.Check {
 		fmt.Fprintln(text, "configuration OK; API and tokens not tested: run with --once to ask the API")
+		for _, a := range cfg.Accounts {
+			fmt.Fprintf(text, "  account: %s\n", config.Line(a.Name))
+		}
 		return o, nil, nil
 	}
 	return o, cfg, err

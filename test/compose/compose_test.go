@@ -208,7 +208,7 @@ func TestProductionExporter(t *testing.T) {
 	s := load(t, production).Services["exporter"]
 	text := repo.Run(t, ".", "cat", s.local(s.Environment["SERVER_RENTAL_CONFIG_FILE"]))
 	uncommented := regexp.MustCompile(`(?m)^# (watches:|  )`).ReplaceAllString(text, "$1")
-	for config, wants := range map[string][]string{text: {"account main: "}, uncommented: {"account main: ", "account lab: "}} {
+	for config, wants := range map[string][]string{text: {"account: main\n"}, uncommented: {"account: main\n", "account: lab\n"}} {
 		dir := t.TempDir()
 		for _, name := range []string{"main", "lab"} {
 			simtest.WriteFile(t, filepath.Join(dir, name), "token-of-"+name)

@@ -47,17 +47,19 @@ const MaxMatches = 20_000
 func StepWatches(watches []*Watched, public Data, now time.Time) (events []Event, unmatched int) {
 	plans, locations, matches := public.Plans, cmp.Or(public.Locations, &LocationData{}), 0
 	for _, w := range watches {
-		if plans == nil || public.Locations == nil && len(w.Inputs()) > 1 {
-			w.changes.Forget()
-			continue
+		isKnown := plans != nil && (public.Locations != nil || len(w.Inputs()) == 1)
+		if isKnown && matches <= MaxMatches {
+			items, others := w.items(plans.Items, *locations)
+			if matches += len(items); matches <= MaxMatches {
+				events = append(events, w.changes.step(watchChanges, items, others, plans.Count > len(plans.Items), now)...)
+				continue
+			}
 		}
-		items, others := w.items(plans.Items, *locations)
-		if matches += len(items); matches > MaxMatches {
-			w.changes.Forget()
+		if isKnown {
 			unmatched++
-			continue
 		}
-		events = append(events, w.changes.step(watchChanges, items, others, plans.Count > len(plans.Items), now)...)
+		w.matching = nil
+		w.changes.Forget()
 	}
 	return events, unmatched
 }

@@ -48,7 +48,9 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.`
+Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.
+
+Off by default are `
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -71,9 +73,14 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
+	var off []string // kingpin shows --[no-]NAME for all
 	for _, f := range app.Model().Flags {
 		o.variables = append(o.variables, f.Envar)
+		if f.IsBoolFlag() && !f.Hidden && !strings.Contains(f.Help, "(default: enabled)") {
+			off = append(off, "--"+f.Name)
+		}
 	}
+	app.Help += strings.Join(off, ", ") + "."
 	return app, o
 }
 

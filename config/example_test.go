@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/server-rental-exporter/server_rental_exporter/collector"
@@ -15,17 +16,38 @@ import (
 
 const exampleFile = "../example.yml"
 
-// TestExampleShowsDefaults asserts that example.yml shows every collector, and every setting with its
-// default.
+// TestExampleShowsDefaults asserts that example.yml shows every setting with its
+// default. The flag -update rewrites the list of collectors.
 func TestExampleShowsDefaults(t *testing.T) {
+	shown := regexp.MustCompile(`(?m)(^collectors:\n)(  .*\n|\n)*`)
+	simtest.Golden(t, exampleFile, shown.ReplaceAllLiteralString(readExample(t), exampleCollectors()+"\n"))
+
 	defaults := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL))
 	defaults.API.Address = baseURL
 	simtest.AssertEqual(t, "configuration", mustLoad(t, parseFlags(t, nil, "--config.file="+exampleFile)), defaults)
+}
+
+// exampleCollectors returns the section collectors of example.yml.
+func exampleCollectors() string {
+	var public, account strings.Builder
 	for _, r := range collector.Resources() {
-		if !strings.Contains(readExample(t), "\n  "+r.Name+": {enabled: true, interval: ") {
-			t.Errorf("example.yml lacks the collector %s", r.Name)
+		b := &public
+		if r.Account {
+			b = &account
 		}
+		fmt.Fprintf(b, "  %s: {enabled: true, interval: %s, max_age: %s", r.Name, model.Duration(r.Interval), model.Duration(r.MaxAge))
+		if r.SoldOutInterval > 0 {
+			fmt.Fprintf(b, ", sold_out_interval: %s", model.Duration(r.SoldOutInterval))
+		}
+		b.WriteByte('}')
+		if r.MinInterval > 0 {
+			fmt.Fprintf(b, " # interval: at least %s", model.Duration(r.MinInterval))
+		}
+		b.WriteByte('\n')
 	}
+	return "collectors:\n" +
+		"  # Public collectors. The API caches their responses.\n" + public.String() +
+		"\n  # Collectors that run once for each account.\n" + account.String()
 }
 
 // TestDocumentedSettings asserts that docs/configuration.md has a row for each setting, and

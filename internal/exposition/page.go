@@ -35,8 +35,14 @@ type page struct {
 
 // newPage returns the page of samples at a time, with families in the order of definitions.
 func newPage(samples []*metric.Sample, definitions []*metric.Definition, at, expires time.Time) *page {
-	p, byDefinition := &page{at: at, expires: expires}, map[*metric.Definition][]*metric.Sample{}
+	p, counts, byDefinition := &page{at: at, expires: expires}, map[*metric.Definition]int{}, map[*metric.Definition][]*metric.Sample{}
 	for _, s := range samples {
+		counts[s.Definition]++
+	}
+	for _, s := range samples {
+		if byDefinition[s.Definition] == nil {
+			byDefinition[s.Definition] = make([]*metric.Sample, 0, counts[s.Definition])
+		}
 		byDefinition[s.Definition] = append(byDefinition[s.Definition], s)
 	}
 	for _, d := range definitions {

@@ -242,13 +242,14 @@ func TestTimeouts(t *testing.T) {
 			if c.proxy != "" {
 				cfg.ProxyURL.URL, cfg.NoProxy = &url.URL{Scheme: "http", Host: c.proxy}, c.noProxy
 			}
-			began, dialed := time.Now(), ""
+			var dialed atomic.Value // net/http dials in a goroutine of its own
+			began := time.Now()
 			client := clientTo(t, c.base, cfg, func(ctx context.Context, network, address string) (net.Conn, error) {
-				dialed = address
+				dialed.Store(address)
 				return c.dial(ctx, network, address)
 			})
 			err := fetchList(t.Context(), client, "/plans")
-			simtest.AssertEqual(t, "address and error", []string{dialed, errorText(err)}, []string{c.address, c.want})
+			simtest.AssertEqual(t, "address and error", []any{dialed.Load(), errorText(err)}, []any{c.address, c.want})
 			simtest.AssertEqual(t, "duration", time.Since(began), time.Minute)
 		})
 	}

@@ -77,7 +77,7 @@ func TestTooManySamples(t *testing.T) {
 	for at := range locations {
 		locations[at] = fmt.Sprint("location ", at)
 	}
-	for id, n := range map[string]int{"plan ": 300, strings.Repeat("plan", 500): 20} {
+	for id, n := range map[string]int{"plan-": 300, strings.Repeat("plan", 500): 20} {
 		var items catalog
 		for i := range n {
 			o := inStock(fmt.Sprint(id, i))

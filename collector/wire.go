@@ -42,7 +42,8 @@ func (n *amount) Decode(value any) string {
 	return rentalapi.Unless(ok && math.Abs(v) <= maxNumber, "not a plausible amount")
 }
 
-func (n *latitude) Decode(value any) string  { return decodeDegrees(n, value, 90, "not a latitude") }
+func (n *latitude) Decode(value any) string { return decodeDegrees(n, value, 90, "not a latitude") }
+
 func (n *longitude) Decode(value any) string { return decodeDegrees(n, value, 180, "not a longitude") }
 
 func decodeDegrees[T ~float64](n *T, value any, most float64, problem string) string {

@@ -15,7 +15,7 @@ goreleaser check
 
 # An image that goreleaser makes is built from the same files as any other.
 diff <(sed -n 's/^!//p' .dockerignore | sort) \
-  <(sed -n 's/.*extra_files: \[\.dockerignore, \(.*\)\]/\1/p' .goreleaser.yaml | tr -d ' ' | tr ',' '\n' | sort) ||
+  <(tr -d ' \n' <.goreleaser.yaml | grep -o 'extra_files:\[\.dockerignore,[^]]*' | cut -d , -f 2- | tr ',' '\n' | sort) ||
   fail ".goreleaser.yaml: dockers_v2: extra_files differ from .dockerignore"
 
 work=$(mktemp -d)

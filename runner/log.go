@@ -37,15 +37,15 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	reason, logger, message := rentalapi.ErrorOf(err).Reason, level.Error(l.logger), "collector failed"
-	if slices.Contains(l.failures, reason) {
+	failure, logger, message := rentalapi.ErrorOf(err), level.Error(l.logger), "collector failed"
+	if slices.Contains(l.failures, failure.Reason) {
 		logger, message = level.Debug(l.logger), "collector still failing"
 	} else {
-		l.failures = append(l.failures, reason)
+		l.failures = append(l.failures, failure.Reason)
 	}
 	line := []any{"msg", message, "err", err}
-	if hint := rentalapi.ErrorOf(err).Hint; hint != "" {
-		line = append(line, "hint", hint)
+	if failure.Hint != "" {
+		line = append(line, "hint", failure.Hint)
 	}
 	logger.Log(line...)
 }
